@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Deciding who gets how many GPUs. A policy is a pure function from a view of the cluster to a
+// plan: no clock, no I/O, no statics, the same input gives the same plan. The plugins build the
+// view from slurmctld, the simulator from its model.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/result.hpp"
+#include "common/model/loss_curve.hpp"
+#include "common/model/speed.hpp"
+
+namespace sluice {
+
+struct NodeView {
+    std::string name;
+    int gpus = 0;  ///< usable GPUs of the node; 0 where it is down or drained
+};
+
+/// GPUs that a running job holds on one node (index into ClusterView::nodes).
+struct NodeShare {
+    std::size_t node = 0;
+    int gpus = 0;
+};
+
+struct JobView {
+    std::uint32_t id = 0;
+    bool running = false;
+    int requested = 0;       ///< GPUs the user asked for
+    int current = 0;         ///< GPUs held; for a pending job what its request says now
+    std::vector<int> sizes;  ///< legal sizes, ascending, never empty; one element: rigid
+    bool resizable =
+        false;  ///< its size may be changed now: pending with start sizing, or running with restart
+    int node_count = 0;           ///< nodes the job is spread over evenly; 0: any number
+    std::vector<NodeShare> held;  ///< running jobs
+    std::optional<LossCurve> curve;
+    std::optional<double> step;  ///< last step reached
+    std::optional<SpeedModel> speed;
+    std::optional<double> target_loss;  ///< the loss beyond which nothing is gained
+    double restart_cost_s = 0;          ///< without progress, when the job is resized while running
+    double since_resize_s = 0;          ///< since start or last resize; compared with the cooldown
+    int resizes_last_hour = 0;
+};
+
+struct PolicyOptions {
+    double interval_s = 60;  ///< horizon of the forecast
+    double cooldown_s = 600;
+    int max_resizes_per_hour = 4;
+    double min_gain =
+        0.05;  ///< relative gain over the interval's horizon below which nobody is moved
+};
+
+struct ClusterView {
+    std::vector<NodeView> nodes;
+    std::vector<JobView> jobs;  ///< in order of priority: whoever stands earlier is served first
+    PolicyOptions options;
+};
+
+struct Decision {
+    std::uint32_t job = 0;
+    int gpus = 0;  ///< size it should have: running jobs are resized to it, pending jobs ask for it
+    std::string reason;  ///< one short sentence for people and the job's history
+};
+
+/// Only jobs whose size changes are named. Executed in order: jobs that give up GPUs come first.
+struct Plan {
+    std::vector<Decision> decisions;
+};
+
+class Policy {
+  public:
+    virtual ~Policy() = default;
+    virtual std::string_view name() const = 0;
+    virtual Plan plan(const ClusterView& cluster) const = 0;
+};
+
+/// usage for an unknown name; the message lists the known ones.
+Result<std::unique_ptr<Policy>> make_policy(std::string_view name);
+std::vector<std::string> policy_names();
+
+/// Loss reduction that `gpus` GPUs buy a job within `seconds`, relative to what it still has to
+/// fall: (l(k) - l(k + f(gpus) t)) / (l(k) - limit), limit = target or b2. Nothing where curve,
+/// step or speed are not known yet.
+std::optional<double> relative_gain(const JobView& job, int gpus, double seconds);
+
+}  // namespace sluice

@@ -1,0 +1,11 @@
+common_libsluice_la_SOURCES += \
+	common/base/config.cpp \
+	common/base/config.hpp \
+	common/base/gpu_set.cpp \
+	common/base/gpu_set.hpp \
+	common/base/hostlist.cpp \
+	common/base/json.cpp \
+	common/base/json.hpp \
+	common/base/result.hpp \
+	common/base/text.cpp \
+	common/base/text.hpp

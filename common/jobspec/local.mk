@@ -1,0 +1,3 @@
+common_libsluice_la_SOURCES += \
+	common/jobspec/jobspec.cpp \
+	common/jobspec/jobspec.hpp

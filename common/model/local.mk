@@ -1,0 +1,7 @@
+common_libsluice_la_SOURCES += \
+	common/model/loss_curve.cpp \
+	common/model/loss_curve.hpp \
+	common/model/record.cpp \
+	common/model/record.hpp \
+	common/model/speed.cpp \
+	common/model/speed.hpp

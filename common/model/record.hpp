@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// What the agent of a job tells the controller (doc/formats/record-v1.txt): numbers only, at most
+// max_bytes, one line
+//
+//     sluice1:{"r":0,"k":1200,"l":2.31,"f":4.6,"n":87,"b":[b0,b1,b2],"c":[6
+//     numbers],"s":0.01,"v":3.9,"g":4}
+//
+// carried in the comment field of a job update. The controller trusts nothing in it: every number
+// is checked for range, and a user can lie only about the user's own job.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/base/result.hpp"
+#include "common/model/loss_curve.hpp"
+
+namespace sluice {
+
+struct Record {
+    static constexpr std::string_view prefix = "sluice1:";
+    static constexpr std::size_t max_bytes = 1024;
+
+    int restarts = 0;                        ///< SLURM_RESTART_COUNT the numbers belong to
+    std::optional<std::int64_t> step;        ///< last step seen
+    std::optional<double> loss;              ///< last loss seen; may be nan or infinite
+    std::int64_t points = 0;                 ///< 0: no loss found
+    std::optional<LossCurve> curve;          ///< nothing: cannot say yet
+    std::optional<double> steps_per_second;  ///< measured in this run at `gpus`
+    int gpus = 0;                            ///< GPUs that the job holds
+    bool checkpointed = false;  ///< the job says its checkpoint is written: it may be requeued now
+    std::string no_loss;  ///< where points is 0: the file and the keys seen, bounded, printable
+};
+
+std::string to_text(const Record& record);
+
+/// bad_input that names the member, its value and the legal range. Unknown members are ignored (a
+/// newer agent).
+Result<Record> parse_record(std::string_view text);
+
+}  // namespace sluice

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Which k of the free GPUs: compiled once for a node class, then answered by lookup.
+//
+// The best set S of size k within the free set F is the one with, in this order,
+//   1. the larger bottleneck(S), 2. the larger total(S)             (set_bandwidth.hpp)
+//   3. the larger value of what stays free: sum over j = 2..|F \ S| of the bottleneck of the best j
+//   of F \ S
+//   4. the lower indices (lexicographic order of the sorted index lists).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/gpu_set.hpp"
+#include "common/placement/set_bandwidth.hpp"
+#include "common/topology/gpu_graph.hpp"
+
+namespace sluice {
+
+/// Immutable once made; safe to read from any number of threads.
+class BestSets {
+  public:
+    /// Sizes up to which the table is compiled: 2^16 free sets x 17 sizes x 2 bytes are 2.2 MB.
+    static constexpr int max_table_gpus = 16;
+
+    /// not_found for a graph of more than max_table_gpus GPUs or none.
+    static Result<std::shared_ptr<const BestSets>> compile(const GpuGraph& graph);
+
+    int size() const { return count_; }
+
+    /// The best `count` of `free`; nothing when free has fewer, count < 1, or free names a GPU the
+    /// node lacks. Constant time, no allocation.
+    std::optional<GpuSet> best(GpuSet free, int count) const;
+
+    /// Constant time; the empty set and sets beyond the node give zeros.
+    SetBandwidth bandwidth(GpuSet set) const;
+
+  private:
+    BestSets() = default;
+
+    int count_ = 0;
+    std::vector<SetBandwidth> bandwidth_;  // by set
+    std::vector<std::uint16_t> best_;      // [free * (count_ + 1) + k]
+};
+
+/// One candidate and its score, as `sluice pick` prints it.
+struct RankedSet {
+    GpuSet set;
+    SetBandwidth bandwidth;
+    double left_gbps = 0;  ///< criterion 3 above
+};
+
+/// Every set of `count` GPUs of `free` that contains `must`, best first, at most `limit` of them.
+/// By enumeration, for people and tests, not for the controller. usage when must is not part of
+/// free or larger than count; not_found when free has fewer than count GPUs.
+Result<std::vector<RankedSet>> rank_sets(const BestSets& sets, GpuSet free, int count, GpuSet must,
+                                         std::size_t limit);
+
+/// One sentence for people: why `chosen` (the first of `ranked`) beats the others.
+std::string explain(const GpuGraph& graph, const std::vector<RankedSet>& ranked);
+
+}  // namespace sluice

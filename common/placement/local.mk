@@ -1,0 +1,5 @@
+common_libsluice_la_SOURCES += \
+	common/placement/best_sets.cpp \
+	common/placement/best_sets.hpp \
+	common/placement/set_bandwidth.cpp \
+	common/placement/set_bandwidth.hpp

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace sluice {
+
+/// One loss as a job printed it. The loss may be nan or infinite; the step is missing where the log
+/// has none.
+struct LossPoint {
+    std::optional<std::int64_t> step;
+    double loss = 0;
+
+    friend bool operator==(const LossPoint&, const LossPoint&) = default;
+};
+
+}  // namespace sluice

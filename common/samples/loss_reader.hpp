@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Losses from the log of a training job, read as it grows. What a user's job prints is hostile: any
+// bytes, any length. Memory is bounded, no input is an error, and what is not understood is
+// skipped.
+//
+// Lines end in \n or \r; ANSI colour sequences are dropped. A loss is a *named* number
+// ("loss: 2.5", "lm loss: 1.0E+01", "'loss': 1.6", "loss=3.1", "train loss 2.49"), a step is the
+// number named step, iter, iteration, global_step, "Training Step", a progress count
+// ("27/5000", "Epoch [1][50/2931]"), ...; never a column number. Names are matched whole: "loss
+// scale", "val loss", "loss_cls" are no training loss unless asked for with `key`. Where a line has
+// several, the more exact name wins (reduced_train_loss before loss). Equal steps that repeat
+// (ranks) give one point.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/result.hpp"
+#include "common/samples/loss_point.hpp"
+
+namespace sluice {
+
+struct LossReaderOptions {
+    std::string key;  ///< the name of the loss as the log prints it; empty: recognised
+    enum class Format { automatic, text, json_lines, csv } format = Format::automatic;
+    std::size_t max_line_bytes = 64 * 1024;  ///< the rest of a longer line is skipped
+    std::size_t max_keys_seen = 32;
+};
+
+/// Not thread-safe. The result does not depend on how the input is cut into pieces.
+class LossReader {
+  public:
+    explicit LossReader(LossReaderOptions options = {});
+    ~LossReader();
+    LossReader(LossReader&&) noexcept;
+    LossReader& operator=(LossReader&&) noexcept;
+
+    /// The next bytes of the log; the points completed by them are appended to `out`.
+    void feed(std::string_view bytes, std::vector<LossPoint>& out);
+    /// The log has ended: a last line without a newline counts, too.
+    void finish(std::vector<LossPoint>& out);
+
+    /// The largest progress seen in any line, with a loss or without.
+    std::optional<std::int64_t> last_step() const;
+    /// Names that stood before a number, in order of first appearance, for "no loss found in FILE;
+    /// keys seen: ...".
+    const std::vector<std::string>& keys_seen() const;
+
+  private:
+    class Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+/// A loss source as `--train-loss` names it: "PATH", "csv:PATH", "jsonl:PATH".
+struct LossSource {
+    LossReaderOptions::Format format = LossReaderOptions::Format::automatic;
+    std::string path;
+};
+Result<LossSource> parse_loss_source(std::string_view text);
+
+}  // namespace sluice

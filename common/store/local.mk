@@ -1,0 +1,3 @@
+common_libsluice_la_SOURCES += \
+	common/store/journal.cpp \
+	common/store/journal.hpp

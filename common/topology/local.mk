@@ -1,0 +1,6 @@
+common_libsluice_la_SOURCES += \
+	common/topology/gpu_graph.cpp \
+	common/topology/gpu_graph.hpp \
+	common/topology/gres_links.cpp \
+	common/topology/hwloc_xml.cpp \
+	common/topology/topo_matrix.cpp

@@ -1,0 +1,9 @@
+bin_PROGRAMS += contrib/sluice/sluice
+contrib_sluice_sluice_SOURCES = \
+	contrib/sluice/command.hpp \
+	contrib/sluice/curves.cpp \
+	contrib/sluice/jobs.cpp \
+	contrib/sluice/main.cpp \
+	contrib/sluice/sets.cpp
+contrib_sluice_sluice_CPPFLAGS = $(CORE_CPPFLAGS)
+contrib_sluice_sluice_LDADD = common/libsluice.la $(JANSSON_LIBS)

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The subcommands of `sluice`. Each gets its own arguments (without "sluice NAME") and returns the exit code:
+// 0 done, 1 the thing asked for does not exist or cannot be, 2 wrong usage, 3 bad input file, 4 Slurm not reachable.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/base/result.hpp"
+
+namespace sluice::cli {
+
+using Arguments = std::vector<std::string>;
+
+// sets.cpp
+int topo(const Arguments& arguments);
+int pick(const Arguments& arguments);
+// curves.cpp
+int losses(const Arguments& arguments);
+int fit(const Arguments& arguments);
+// jobs.cpp
+int status(const Arguments& arguments);
+int report(const Arguments& arguments);
+
+/// The options of one subcommand, parsed: "--name VALUE", "--name=VALUE" and flags, the rest are operands.
+class Options {
+  public:
+    struct Known {
+        const char* name;  ///< "--topology", or "-S" with its long twin in `also`
+        bool has_value;
+        const char* also = nullptr;
+    };
+    /// usage for an unknown option, a missing value, or more operands than `max_operands`.
+    static Result<Options> parse(const Arguments& arguments, const std::vector<Known>& known,
+                                 std::size_t max_operands);
+
+    bool has(const std::string& name) const;
+    /// The last value given, or `otherwise`.
+    std::string value(const std::string& name, const std::string& otherwise = "") const;
+    const Arguments& operands() const { return operands_; }
+
+  private:
+    std::vector<std::pair<std::string, std::string>> values_;
+    Arguments operands_;
+};
+
+/// Prints "sluice NAME: message" on standard error and returns the error's exit code.
+int fail(const char* name, const Error& error);
+
+}  // namespace sluice::cli

@@ -1,0 +1,18 @@
+# Unit tests: one GoogleTest program, one file a folder of common/.
+if HAVE_GTEST
+check_PROGRAMS += tests/unit/unit_tests
+TESTS += tests/unit/unit_tests
+tests_unit_unit_tests_SOURCES = \
+	tests/unit/test_data.hpp \
+	tests/unit/base_test.cpp \
+	tests/unit/jobspec_test.cpp \
+	tests/unit/topology_test.cpp \
+	tests/unit/placement_test.cpp \
+	tests/unit/samples_test.cpp \
+	tests/unit/model_test.cpp \
+	tests/unit/allocator_test.cpp \
+	tests/unit/report_test.cpp \
+	tests/unit/store_test.cpp
+tests_unit_unit_tests_CPPFLAGS = $(CORE_CPPFLAGS) $(GTEST_CFLAGS) -DTEST_DATA='"$(abs_top_srcdir)/tests/data"'
+tests_unit_unit_tests_LDADD = common/libsluice.la $(GTEST_LIBS) -lgtest_main $(JANSSON_LIBS)
+endif
