@@ -62,7 +62,7 @@ std::span<const OptionInfo> option_infos();
 
 /// The spec of (name, value) pairs; names with or without "train-", with '_' for '-' (as SPANK's
 /// environment spells them). bad_input: "--train-gpus: \"1-x\" is ...: write ...".  A later pair
-/// replaces an earlier one of the same name.
+/// replaces an earlier one of the same name. `live` is refused until growing live exists.
 Result<JobSpec> parse_options(const std::vector<std::pair<std::string, std::string>>& options);
 
 /// Canonical text: "v1;gpus=1-16;resize=restart;..." in the order of option_infos(), nothing for
@@ -70,11 +70,12 @@ Result<JobSpec> parse_options(const std::vector<std::pair<std::string, std::stri
 std::string to_text(const JobSpec& spec);
 Result<JobSpec> parse_spec(std::string_view text);
 
-/// --train-loss with %j (job id), %A (array job id), %a (array index), %x (job name), %u (user), %%
-/// expanded.
+/// Slurm's file names: --train-loss with %j (job id), %A (array job id), %a (array index), %x (job name), %u (user), %%
+/// expanded, each with a width for zeros (%4j); a backslash switches patterns off. What is not in
+/// this list stays as it is written.
 struct PatternValues {
     std::uint32_t job_id = 0;
-    std::uint32_t array_job_id = 0;
+    std::uint32_t array_job_id = 0;  ///< 0 for a job that is no member of an array
     std::optional<std::uint32_t> array_task_id;
     std::string job_name;
     std::string user;
