@@ -5,6 +5,7 @@ TESTS += tests/unit/unit_tests
 tests_unit_unit_tests_SOURCES = \
 	tests/unit/test_data.hpp \
 	tests/unit/base_test.cpp \
+	tests/unit/config_test.cpp \
 	tests/unit/jobspec_test.cpp \
 	tests/unit/topology_test.cpp \
 	tests/unit/placement_test.cpp \

@@ -70,9 +70,9 @@ Result<JobSpec> parse_options(const std::vector<std::pair<std::string, std::stri
 std::string to_text(const JobSpec& spec);
 Result<JobSpec> parse_spec(std::string_view text);
 
-/// Slurm's file names: --train-loss with %j (job id), %A (array job id), %a (array index), %x (job name), %u (user), %%
-/// expanded, each with a width for zeros (%4j); a backslash switches patterns off. What is not in
-/// this list stays as it is written.
+/// Slurm's file names: --train-loss with %j (job id), %A (array job id), %a (array index), %x (job
+/// name), %u (user), %% expanded, each with a width for zeros (%4j); a backslash switches patterns
+/// off. What is not in this list stays as it is written.
 struct PatternValues {
     std::uint32_t job_id = 0;
     std::uint32_t array_job_id = 0;  ///< 0 for a job that is no member of an array
