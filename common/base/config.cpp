@@ -13,6 +13,7 @@
 #include <optional>
 #include <system_error>
 
+#include "common/base/descriptor.hpp"
 #include "common/base/text.hpp"
 
 namespace sluice {
@@ -285,25 +286,10 @@ Error cannot_read(const std::string& path, const std::string& why) {
     return {ErrorCode::bad_input, path + ": cannot be read: " + why};
 }
 
-// Owns a file descriptor.
-class Descriptor {
-  public:
-    explicit Descriptor(int fd) : fd_(fd) {}
-    ~Descriptor() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    int get() const { return fd_; }
-
-  private:
-    int fd_;
-};
-
 Result<std::string> read_file(const std::string& path) {
     // O_NONBLOCK: opening a FIFO must not hang the daemon.
     const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (file.get() < 0) {
+    if (!file.is_open()) {
         if (errno == ENOENT) return Error{ErrorCode::not_found, path + ": no such file"};
         return cannot_read(path, std::generic_category().message(errno));
     }
