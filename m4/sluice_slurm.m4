@@ -34,7 +34,7 @@ AC_DEFUN([SLUICE_SLURM], [
     ])
     SLURM_SOURCE=`cd "$with_slurm_source" && pwd`
     AC_MSG_RESULT([$SLURM_SOURCE])
-    sluice_source_release=`sed -n 's/^ *VERSION:[[ 	]]*//p' "$SLURM_SOURCE/META" 2>/dev/null | sed 's/-.*//'`
+    sluice_source_release=`sed -n 's/^ *Version:[[[:space:]]]*//p' "$SLURM_SOURCE/META" 2>/dev/null | sed 's/-.*//'`
     AS_IF([test "$sluice_source_release" != "$SLURM_RELEASE"],
       [AC_MSG_ERROR([$SLURM_SOURCE is Slurm ${sluice_source_release:-unknown}, the installed headers are $SLURM_RELEASE: slurmctld loads a plugin only if the releases are equal; run $srcdir/contrib/slurm-source])])
 

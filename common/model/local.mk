@@ -4,4 +4,6 @@ common_libsluice_la_SOURCES += \
 	common/model/record.cpp \
 	common/model/record.hpp \
 	common/model/speed.cpp \
-	common/model/speed.hpp
+	common/model/speed.hpp \
+	common/model/progress.cpp \
+	common/model/progress.hpp

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "common/model/progress.hpp"
+
+namespace sluice {
+
+void Progress::add(const LossPoint& point, double seconds, bool live) {
+    ++count_;
+    if (points_.size() >= max_points) {
+        const std::size_t half = points_.size() / 2;
+        std::size_t kept = 0;
+        for (std::size_t i = 0; i < points_.size(); ++i) {
+            if (i >= half || i % 2 == 0) points_[kept++] = points_[i];
+        }
+        points_.resize(kept);
+    }
+    points_.push_back(point);
+    if (!live || !point.step) return;
+    const auto step = static_cast<double>(*point.step);
+    // A step that goes back begins a new count: a restart from a checkpoint, or another phase.
+    if (!arrivals_.empty() && step < arrivals_.back().second) arrivals_.clear();
+    if (arrivals_.size() >= max_arrivals) arrivals_.pop_front();
+    arrivals_.emplace_back(seconds, step);
+}
+
+std::optional<LossPoint> Progress::last() const {
+    if (points_.empty()) return std::nullopt;
+    return points_.back();
+}
+
+std::optional<double> Progress::steps_per_second(double least_seconds) const {
+    if (arrivals_.size() < 3) return std::nullopt;
+    if (arrivals_.back().first - arrivals_.front().first < least_seconds) return std::nullopt;
+    double mean_time = 0;
+    double mean_step = 0;
+    for (const auto& [time, step] : arrivals_) {
+        mean_time += time;
+        mean_step += step;
+    }
+    const auto n = static_cast<double>(arrivals_.size());
+    mean_time /= n;
+    mean_step /= n;
+    double covariance = 0;
+    double variance = 0;
+    for (const auto& [time, step] : arrivals_) {
+        covariance += (time - mean_time) * (step - mean_step);
+        variance += (time - mean_time) * (time - mean_time);
+    }
+    if (variance <= 0 || covariance <= 0) return std::nullopt;
+    return covariance / variance;
+}
+
+}  // namespace sluice

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "plugins/job_submit/decider.hpp"
+
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <csignal>
+#include <set>
+
+#include "plugins/job_submit/views.hpp"
+#include "plugins/slurm/conf.hpp"
+#include "plugins/slurm/guard.hpp"
+#include "plugins/slurm/log.hpp"
+
+namespace sluice::slurm {
+namespace {
+
+constexpr int plans_until_forgotten = 3;
+
+std::string job_name(std::uint32_t id) {
+    return "job " + std::to_string(id) + ": ";
+}
+
+std::string from_to(int from, int to) {
+    return std::to_string(from) + " to " + std::to_string(to) + " GPUs";
+}
+
+// GPUs that are free now, node by node, less what pending jobs are about to take. A running job is
+// only sent away to grow when what it will ask for is there: it must not wait for what another one
+// has yet to give up.
+class FreeNow {
+  public:
+    explicit FreeNow(const ClusterFacts& facts) {
+        for (const NodeFacts& node : facts.nodes) free_.push_back(node.usable ? node.gpus : 0);
+        for (const JobFacts& job : facts.jobs) {
+            for (const HeldGpus& held : job.held) free_[held.node] -= held.gpus;
+        }
+        for (const JobFacts& job : facts.jobs) {
+            if (job.state == JobState::pending && job.held.empty() && job.eligible)
+                take({}, job.gpus, job.node_count == 1);
+        }
+    }
+
+    /// Takes `gpus` beside giving back `held`; false, and nothing taken, where they are not there.
+    bool take(const std::vector<HeldGpus>& held, int gpus, bool one_node) {
+        std::vector<int> after = free_;
+        for (const HeldGpus& share : held) after[share.node] += share.gpus;
+        if (one_node) {
+            const auto most = std::max_element(after.begin(), after.end());
+            if (most == after.end() || *most < gpus) return false;
+            // Best fit: the fullest node that has room.
+            auto best = most;
+            for (auto node = after.begin(); node != after.end(); ++node) {
+                if (*node >= gpus && *node < *best) best = node;
+            }
+            *best -= gpus;
+        } else {
+            for (int& free : after) {
+                const int taken = std::clamp(free, 0, gpus);
+                free -= taken;
+                gpus -= taken;
+            }
+            if (gpus > 0) return false;
+        }
+        free_ = std::move(after);
+        return true;
+    }
+
+  private:
+    std::vector<int> free_;
+};
+
+}  // namespace
+
+Decider::Decider(std::string conf_path)
+    : conf_path_(std::move(conf_path)), config_(std::make_shared<const Config>()) {
+    reload_config();
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+        thread_ = std::thread([this] { run(); });
+        pthread_setname_np(thread_.native_handle(), "sluice_decide");
+    } catch (...) {
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Decider::~Decider() {
+    {
+        const std::lock_guard lock(mutex_);
+        stop_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+}
+
+std::shared_ptr<const Config> Decider::config() const {
+    const std::lock_guard lock(mutex_);
+    return config_;
+}
+
+void Decider::run() {
+    for (;;) {
+        {
+            std::unique_lock lock(mutex_);
+            wake_.wait_for(lock, std::chrono::seconds(1), [this] { return stop_; });
+            if (stop_) return;
+        }
+        if (shutting_down()) return;
+        guarded("deciding thread", [this] { tick(std::time(nullptr)); });
+    }
+}
+
+void Decider::tick(std::time_t now) {
+    reload_config();
+    if (!tracker_) open_store();
+    learn();
+    std::vector<std::uint32_t> under_way;
+    for (const auto& [id, job] : tracker_->jobs()) {
+        if (job.resize) under_way.push_back(id);
+    }
+    for (const std::uint32_t id : under_way) carry_on(id, now);
+    if (now < next_plan_) return;
+    next_plan_ = now + config_->interval.count();
+    plan(now);
+}
+
+void Decider::reload_config() {
+    struct stat status {};
+    const std::time_t changed =
+        ::stat(conf_path_.c_str(), &status) == 0 ? status.st_mtim.tv_sec : 0;
+    if (changed == conf_changed_) return;
+    const bool first = conf_changed_ == -1;
+    conf_changed_ = changed;
+
+    Result<Config> read = read_config_file(conf_path_);
+    if (!read && read.error().code != ErrorCode::not_found) {
+        log_error(read.error().message + (first ? "; Sluice's defaults are in force"
+                                                : "; the configuration before stays in force"));
+        if (!first) return;
+    }
+    const Config next = read ? *std::move(read) : Config();
+    auto policy = make_policy(next.policy);
+    if (!policy) {
+        log_error(conf_path_ + ": Policy: " + policy.error().message);
+        if (!first) return;
+        policy = make_policy("fifo");
+        if (!policy) return;
+    }
+    policy_ = *std::move(policy);
+    log_info("policy " + std::string(policy_->name()) + " every " +
+             std::to_string(next.interval.count()) + " s" +
+             (next.advise_only ? ", advise only: nothing is changed" : ""));
+    const std::lock_guard lock(mutex_);
+    config_ = std::make_shared<const Config>(next);
+}
+
+void Decider::open_store() {
+    const std::string directory =
+        config_->state_dir.empty() ? state_save_location() + "/sluice" : config_->state_dir;
+    auto journal = Journal::open(directory, "jobs");
+    if (!journal)
+        log_error(journal.error().message + "; what is learned is lost when slurmctld ends");
+    tracker_ = std::make_unique<Tracker>(journal ? *std::move(journal) : nullptr);
+    if (tracker_->damaged() > 0)
+        log_error(directory + "/jobs: " + std::to_string(tracker_->damaged()) +
+                  " damaged entries left out");
+    if (!tracker_->jobs().empty())
+        log_info(std::to_string(tracker_->jobs().size()) + " jobs known from before");
+}
+
+void Decider::store(std::uint32_t id) {
+    const Status stored = tracker_->store(id);
+    if (!stored.ok() && !disk_failed_)
+        log_error(stored.error().message + "; kept in memory, tried again with the next change");
+    disk_failed_ = !stored.ok();
+}
+
+void Decider::learn() {
+    for (const auto& [id, record] : inbox_.take()) {
+        tracker_->at(id).learn(record);
+        store(id);
+    }
+}
+
+void Decider::plan(std::time_t now) {
+    const ClusterFacts facts = read_cluster();
+    forget_ended(facts);
+    std::map<std::uint32_t, const JobFacts*> by_id;
+    for (const JobFacts& job : facts.jobs) by_id[job.id] = &job;
+
+    FreeNow free(facts);
+    std::set<std::uint32_t> advised;
+    for (const PartitionFacts& partition : facts.partitions) {
+        const auto& wanted = config_->partitions;
+        if (!wanted.empty() &&
+            std::find(wanted.begin(), wanted.end(), partition.name) == wanted.end())
+            continue;
+        const ClusterView view = partition_view(facts, partition, tracker_->jobs(), *config_, now);
+        for (const Decision& decision : policy_->plan(view).decisions) {
+            const auto job = by_id.find(decision.job);
+            if (job == by_id.end()) continue;
+            const JobFacts& facts_of_job = *job->second;
+            if (facts_of_job.state == JobState::running && decision.gpus > facts_of_job.gpus &&
+                !free.take(facts_of_job.held, decision.gpus, facts_of_job.node_count == 1))
+                continue;
+            carry_out(decision, facts_of_job, now);
+        }
+    }
+}
+
+void Decider::carry_out(const Decision& decision, const JobFacts& job, std::time_t now) {
+    const std::string what = from_to(job.gpus, decision.gpus) + ": " + decision.reason;
+    if (config_->advise_only || job.spec->advise) {
+        log_info(job_name(job.id) + "would go from " + what);
+        update_summary(job.id, [&](Summary& summary) { summary.advice = "would go from " + what; });
+        return;
+    }
+    if (job.state == JobState::running) {
+        start_restart(decision, job, now);
+        return;
+    }
+    const Status sized = set_requested_gpus(job.id, decision.gpus);
+    if (!sized.ok()) {
+        log_info(sized.error().message + "; its request stays as it is");
+        return;
+    }
+    log_info(job_name(job.id) + "asks for " + what);
+}
+
+void Decider::start_restart(const Decision& decision, const JobFacts& job, std::time_t now) {
+    const CheckpointSignal& signal = job.spec->signal;
+    Resize resize;
+    resize.from = job.gpus;
+    resize.to = decision.gpus;
+    resize.restarts = job.restarts;
+    resize.deadline = now + signal.grace.count();
+    resize.reason = decision.reason;
+    // Remembered before the signal goes out: a slurmctld that dies in between still finishes what
+    // it began.
+    tracker_->at(job.id).resize = resize;
+    store(job.id);
+    const Status sent = signal_checkpoint(job.id, signal);
+    if (!sent.ok()) {
+        give_up(job.id, sent.error().message);
+        return;
+    }
+    log_info(job_name(job.id) + "restart from " + from_to(resize.from, resize.to) + ": " +
+             resize.reason + "; told to checkpoint");
+    update_summary(job.id, [&](Summary& summary) { summary.pending_target = resize.to; });
+}
+
+void Decider::carry_on(std::uint32_t id, std::time_t now) {
+    TrackedJob& tracked = tracker_->at(id);
+    Resize& resize = *tracked.resize;
+    const auto job = read_job(id);
+    if (!job) {
+        give_up(id, "it is gone");
+        return;
+    }
+    const bool again = job->restarts > resize.restarts;
+    if (job->state == JobState::finished) {
+        const bool asks_for_more =
+            !again && job->ended_by_itself && (job->exit_status != 0 || resize.checkpointed);
+        if (!asks_for_more || resize.phase != Resize::Phase::signalled) {
+            give_up(id, "it ended");
+            return;
+        }
+    }
+    if (!again) {
+        const bool ready = resize.phase == Resize::Phase::requeued || resize.checkpointed ||
+                           now >= resize.deadline || job->state == JobState::finished;
+        if (!ready) return;
+        const Status requeued = requeue(id);
+        if (!requeued.ok()) {
+            give_up(id, requeued.error().message);
+            return;
+        }
+        log_info(
+            job_name(id) + "requeued, " +
+            (resize.checkpointed ? "its checkpoint is written" : "without word of a checkpoint"));
+    }
+    if (resize.phase == Resize::Phase::signalled) {
+        resize.phase = Resize::Phase::requeued;
+        store(id);
+    }
+    if (!again || job->state == JobState::completing) return;  // the next tick looks again
+    if (job->state == JobState::pending) {
+        const Status sized = set_requested_gpus(id, resize.to);
+        if (!sized.ok()) {
+            give_up(id, sized.error().message);
+            return;
+        }
+    }
+    finish_restart(id, now);
+}
+
+void Decider::finish_restart(std::uint32_t id, std::time_t now) {
+    TrackedJob& tracked = tracker_->at(id);
+    const Resize done = *tracked.resize;
+    tracked.resize.reset();
+    tracked.last_resize = now;
+    std::erase_if(tracked.resize_times, [now](std::time_t time) { return time <= now - 3600; });
+    tracked.resize_times.push_back(now);
+    store(id);
+    log_info(job_name(id) + "resized from " + from_to(done.from, done.to) + ": " + done.reason);
+    update_summary(id, [&](Summary& summary) {
+        summary.pending_target = 0;
+        summary.resizes.push_back({now, done.from, done.to, done.reason});
+        ++summary.resize_count;
+    });
+}
+
+void Decider::give_up(std::uint32_t id, const std::string& why) {
+    TrackedJob& tracked = tracker_->at(id);
+    const Resize left = *tracked.resize;
+    tracked.resize.reset();
+    store(id);
+    log_info(job_name(id) + "restart from " + from_to(left.from, left.to) + " given up: " + why);
+    update_summary(id, [](Summary& summary) { summary.pending_target = 0; });
+}
+
+void Decider::forget_ended(const ClusterFacts& facts) {
+    std::set<std::uint32_t> present;
+    for (const JobFacts& job : facts.jobs) present.insert(job.id);
+    std::vector<std::uint32_t> gone;
+    for (const auto& [id, job] : tracker_->jobs()) {
+        // Right after its start slurmctld may not know its jobs yet: only who is missed several
+        // times is gone.
+        if (present.contains(id))
+            absent_.erase(id);
+        else if (++absent_[id] >= plans_until_forgotten)
+            gone.push_back(id);
+    }
+    for (const std::uint32_t id : gone) {
+        absent_.erase(id);
+        inbox_.forget(id);
+        const Status forgotten = tracker_->forget(id);
+        if (!forgotten.ok() && !disk_failed_) log_error(forgotten.error().message);
+    }
+}
+
+}  // namespace sluice::slurm

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The deciding thread of slurmctld: every Interval it looks at the cluster, asks the policy for a
+// plan and starts what the plan says; every second it carries on the restarts under way. It holds
+// slurmctld's locks only to copy and to act, never while it computes or touches a disk.
+#pragma once
+
+#include <condition_variable>
+#include <ctime>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "common/allocator/policy.hpp"
+#include "common/base/config.hpp"
+#include "plugins/job_submit/inbox.hpp"
+#include "plugins/job_submit/tracker.hpp"
+#include "plugins/slurm/controller.hpp"
+
+namespace sluice::slurm {
+
+class Decider {
+  public:
+    /// Reads sluice.conf once (start-up of slurmctld), then starts the thread.
+    explicit Decider(std::string conf_path);
+    ~Decider();
+    Decider(const Decider&) = delete;
+    Decider& operator=(const Decider&) = delete;
+
+    Inbox& inbox() { return inbox_; }
+    std::shared_ptr<const Config> config() const;
+
+  private:
+    void run();
+    void tick(std::time_t now);
+    void reload_config();
+    void open_store();
+    void learn();
+    void plan(std::time_t now);
+    void carry_out(const Decision& decision, const JobFacts& job, std::time_t now);
+    void start_restart(const Decision& decision, const JobFacts& job, std::time_t now);
+    void carry_on(std::uint32_t id, std::time_t now);
+    void finish_restart(std::uint32_t id, std::time_t now);
+    void give_up(std::uint32_t id, const std::string& why);
+    void forget_ended(const ClusterFacts& facts);
+    void store(std::uint32_t id);
+
+    const std::string conf_path_;
+    mutable std::mutex mutex_;
+    std::condition_variable wake_;
+    bool stop_ = false;
+    std::shared_ptr<const Config> config_;
+    Inbox inbox_;
+
+    // The thread's alone.
+    std::unique_ptr<Tracker> tracker_;
+    std::unique_ptr<Policy> policy_;
+    std::time_t conf_changed_ = -1;
+    std::time_t next_plan_ = 0;
+    std::map<std::uint32_t, int> absent_;  // plans in which a tracked job was not there
+    bool disk_failed_ = false;
+
+    std::thread thread_;
+};
+
+}  // namespace sluice::slurm

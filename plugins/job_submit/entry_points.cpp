@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// job_submit/sluice: checks --train-* options, takes the agents' records out of job updates, and
+// runs the deciding thread.
+#include <memory>
+#include <string>
+
+#include "plugins/job_submit/decider.hpp"
+#include "plugins/job_submit/submit.hpp"
+#include "plugins/slurm/conf.hpp"
+#include "plugins/slurm/guard.hpp"
+#include "plugins/slurm/job.hpp"
+#include "plugins/slurm/release.hpp"
+
+using namespace sluice;
+using namespace sluice::slurm;
+
+namespace {
+
+Decider* decider = nullptr;
+
+int submit(job_desc_msg_t* request, char** message) {
+    const auto config = decider->config();
+    const Status checked = check_submission(request, config->summary_in_admin_comment);
+    if (checked.ok()) return SLURM_SUCCESS;
+    if (message) *message = xstrdup(checked.error().message.c_str());
+    return EINVAL;
+}
+
+// A record of the job's agent, in the comment of an update: taken out, so that the user's own
+// comment stays.
+int take_record(job_desc_msg_t* request, job_record_t* job, uint32_t submit_uid) {
+    const std::string text = request->comment;
+    xfree(request->comment);
+    if (submit_uid != job->user_id) {
+        decider->inbox().count_foreign();
+        return ESLURM_ACCESS_DENIED;
+    }
+    const Result<Record> record = parse_record(text);
+    if (!record || !job_spec(job)) {
+        decider->inbox().count_malformed();
+        return SLURM_SUCCESS;
+    }
+    if (!decider->inbox().admit(job->job_id, *record, *decider->config(), Inbox::Clock::now()))
+        return SLURM_SUCCESS;
+    if (auto summary = job_summary(job)) {
+        summary->record = *record;
+        set_job_summary(job, *summary);
+    }
+    return SLURM_SUCCESS;
+}
+
+}  // namespace
+
+extern "C" {
+
+extern const char plugin_name[] = "Sluice: options, records and decisions";
+extern const char plugin_type[] = "job_submit/sluice";
+extern const uint32_t plugin_version = built_for;
+
+int init(void) noexcept {
+    if (!decider && running_in_slurmctld())
+        guarded("init", [] { decider = std::make_unique<Decider>(sluice_conf_path()).release(); });
+    return SLURM_SUCCESS;
+}
+
+int fini(void) noexcept {
+    guarded("fini", [] {});
+    delete decider;
+    decider = nullptr;
+    return SLURM_SUCCESS;
+}
+
+int job_submit(job_desc_msg_t* request, uint32_t, char** message) noexcept {
+    int rc = SLURM_SUCCESS;
+    if (decider && request) guarded("job_submit", [&] { rc = submit(request, message); });
+    return rc;
+}
+
+int job_modify(SLUICE_JOB_MODIFY_PARAMETERS) noexcept {
+    int rc = SLURM_SUCCESS;
+    if (!decider || !request || !job || !request->comment) return rc;
+    guarded("job_modify", [&] {
+        if (std::string_view(request->comment).starts_with(Record::prefix))
+            rc = take_record(request, job, submit_uid);
+    });
+    return rc;
+}
+
+}  // extern "C"

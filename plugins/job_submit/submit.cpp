@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "plugins/job_submit/submit.hpp"
+
+#include <algorithm>
+
+#include "common/jobspec/jobspec.hpp"
+#include "common/report/summary.hpp"
+#include "plugins/slurm/gpu_request.hpp"
+#include "plugins/slurm/spank_options.hpp"
+
+namespace sluice::slurm {
+namespace {
+
+Status refused(const std::string& message) {
+    return {ErrorCode::bad_input, message};
+}
+
+std::string sizes_text(const JobSpec& spec) {
+    const std::string text = to_text(spec);
+    const std::size_t begin = text.find("gpus=") + 5;
+    return text.substr(begin, text.find(';', begin) - begin);
+}
+
+// GPUs in all that the request stands for; 0 where that is for Slurm to find out.
+int requested_gpus(const job_desc_msg_t& request, const GpuRequest& gpus) {
+    if (gpus.form == GpuRequest::Form::per_job) return gpus.count;
+    if (gpus.form != GpuRequest::Form::per_node) return 0;
+    const uint32_t nodes =
+        request.min_nodes == NO_VAL ? 1 : std::max<uint32_t>(request.min_nodes, 1);
+    const bool fixed = request.max_nodes == NO_VAL || request.max_nodes == nodes;
+    return fixed ? gpus.count * static_cast<int>(nodes) : 0;
+}
+
+}  // namespace
+
+Status check_submission(job_desc_msg_t* request, bool mark) {
+    const auto options = options_in(request->spank_job_env, request->spank_job_env_size);
+    if (options.empty()) return {};
+    const Result<JobSpec> spec = parse_options(options);
+    if (!spec) return spec.error();
+
+    const bool batch = request->script != nullptr;
+    if (!spec->sizes.empty()) {
+        const GpuRequest gpus = parse_gpu_request(request->tres_per_job, request->tres_per_node,
+                                                  request->tres_per_socket, request->tres_per_task);
+        if (gpus.form == GpuRequest::Form::none) {
+            // The smallest size starts soonest; what it can use beyond, it is given later.
+            request->tres_per_job =
+                xstrdup(("gres:gpu:" + std::to_string(spec->sizes.front())).c_str());
+        } else if (const int count = requested_gpus(*request, gpus);
+                   count > 0 &&
+                   std::find(spec->sizes.begin(), spec->sizes.end(), count) == spec->sizes.end()) {
+            return refused("the job asks for " + std::to_string(count) +
+                           " GPUs, which is none of --train-gpus=" + sizes_text(*spec) +
+                           ": ask for one of these");
+        }
+    }
+    if (spec->resize == ResizeMode::restart && batch) {
+        if (request->requeue == 0)
+            return refused(
+                "--train-resize=restart needs a job that may be requeued: drop --no-requeue, or "
+                "use --train-resize=start");
+        request->requeue = 1;
+        // A log that starts anew with each restart would lose the curve.
+        if (request->open_mode == 0) request->open_mode = OPEN_MODE_APPEND;
+    }
+    if (mark && may_write_summary(request->admin_comment ? request->admin_comment : "")) {
+        const std::string field =
+            with_summary(request->admin_comment ? request->admin_comment : "", Summary());
+        xfree(request->admin_comment);
+        request->admin_comment = xstrdup(field.c_str());
+    }
+    return {};
+}
+
+}  // namespace sluice::slurm

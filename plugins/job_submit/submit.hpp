@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// A job as it is submitted: its --train-* options are checked again (they may have come past the
+// SPANK plugin), and what they need is filled in.
+#pragma once
+
+#include "common/base/result.hpp"
+#include "plugins/slurm/slurm.hpp"
+
+namespace sluice::slurm {
+
+/// Changes nothing for a job without --train-* options. bad_input names option, value and legal
+/// form. `mark` is false where sluice.conf says SummaryField=none.
+Status check_submission(job_desc_msg_t* request, bool mark);
+
+}  // namespace sluice::slurm

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "plugins/job_submit/views.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace sluice::slurm {
+namespace {
+
+bool may_resize(const JobFacts& job, const TrackedJob* tracked) {
+    if (!job.spec || job.spec->sizes.empty() || !job.request_resizable || !job.changeable)
+        return false;
+    if (tracked && tracked->resize) return false;  // one is under way
+    switch (job.spec->resize) {
+        case ResizeMode::off:
+            return false;
+        case ResizeMode::start:
+            return job.state == JobState::pending;
+        case ResizeMode::restart:
+        case ResizeMode::live:
+            if (job.state == JobState::pending) return true;
+            // Without a record from this run there is no agent that would pass on the checkpoint
+            // signal.
+            return job.requeueable && tracked && tracked->record &&
+                   tracked->record->restarts == job.restarts;
+    }
+    return false;
+}
+
+void add_knowledge(JobView& view, const JobFacts& job, const TrackedJob& tracked) {
+    if (tracked.record) {
+        view.curve = tracked.record->curve;
+        if (tracked.record->step) view.step = static_cast<double>(*tracked.record->step);
+    }
+    std::vector<SpeedSample> samples;
+    for (const auto& [gpus, sample] : tracked.speeds) samples.push_back(sample);
+    view.speed = fit_speed(samples);
+    if (job.spec && job.spec->target && job.spec->target->kind == Target::Kind::loss)
+        view.target_loss = job.spec->target->loss;
+}
+
+std::vector<int> sizes_of(const JobFacts& job, bool resizable) {
+    std::vector<int> sizes;
+    if (resizable) {
+        const int unit = std::max(1, job.node_count);
+        std::copy_if(job.spec->sizes.begin(), job.spec->sizes.end(), std::back_inserter(sizes),
+                     [unit](int size) { return size % unit == 0; });
+    }
+    if (sizes.empty()) sizes = {std::max(1, job.gpus)};
+    return sizes;
+}
+
+}  // namespace
+
+ClusterView partition_view(const ClusterFacts& facts, const PartitionFacts& partition,
+                           const std::map<std::uint32_t, TrackedJob>& tracked, const Config& config,
+                           std::time_t now) {
+    ClusterView view;
+    view.options.interval_s = static_cast<double>(config.interval.count());
+    view.options.cooldown_s = static_cast<double>(config.resize_cooldown.count());
+    view.options.max_resizes_per_hour = config.max_resizes_per_hour;
+    view.options.min_gain = config.min_gain;
+
+    std::vector<std::optional<std::size_t>> position(facts.nodes.size());
+    std::vector<int> held_on(facts.nodes.size(), 0);
+    for (const JobFacts& job : facts.jobs) {
+        for (const HeldGpus& held : job.held) held_on[held.node] += held.gpus;
+    }
+    for (const std::size_t node : partition.nodes) {
+        position[node] = view.nodes.size();
+        // On a node that takes no new jobs there is room for those that are there, and no more.
+        view.nodes.push_back({facts.nodes[node].name,
+                              facts.nodes[node].usable ? facts.nodes[node].gpus : held_on[node]});
+    }
+
+    std::vector<const JobFacts*> order;
+    for (const JobFacts& job : facts.jobs) {
+        const bool waits = job.state == JobState::pending && job.held.empty();
+        if (waits && job.partition != partition.name) continue;
+        const auto known = tracked.find(job.id);
+        const bool returning = known != tracked.end() && known->second.resize;
+        if (waits && !job.eligible && !returning) continue;
+        if (job.state == JobState::finished) continue;
+        order.push_back(&job);
+    }
+    std::sort(order.begin(), order.end(), [](const JobFacts* a, const JobFacts* b) {
+        const bool a_runs = a->state != JobState::pending;
+        const bool b_runs = b->state != JobState::pending;
+        if (a_runs != b_runs) return a_runs;
+        if (a_runs && a->start != b->start) return a->start < b->start;
+        if (!a_runs && a->priority != b->priority) return a->priority > b->priority;
+        return a->id < b->id;
+    });
+
+    for (const JobFacts* job : order) {
+        JobView one;
+        for (const HeldGpus& held : job->held) {
+            if (position[held.node]) one.held.push_back({*position[held.node], held.gpus});
+        }
+        one.running = job->state != JobState::pending;
+        if (one.running && one.held.empty()) continue;
+        const auto known = tracked.find(job->id);
+        const TrackedJob* known_job = known == tracked.end() ? nullptr : &known->second;
+        const bool here = job->partition == partition.name && one.held.size() == job->held.size();
+        one.id = job->id;
+        one.current = job->gpus;
+        if (!here) {
+            one.current = 0;
+            for (const NodeShare& share : one.held) one.current += share.gpus;
+        }
+        one.requested = one.current;
+        one.resizable = here && may_resize(*job, known_job);
+        one.sizes = sizes_of(*job, one.resizable);
+        if (!one.resizable) one.sizes = {std::max(1, one.current)};
+        one.node_count = job->node_count;
+        one.restart_cost_s = static_cast<double>(config.restart_cost.count());
+        one.since_resize_s =
+            static_cast<double>(now - std::max(job->start, known_job ? known_job->last_resize : 0));
+        if (known_job) {
+            add_knowledge(one, *job, *known_job);
+            one.resizes_last_hour = static_cast<int>(
+                std::count_if(known_job->resize_times.begin(), known_job->resize_times.end(),
+                              [now](std::time_t time) { return time > now - 3600; }));
+            // A job on its way back asks for what it was promised.
+            if (known_job->resize && job->state == JobState::pending) {
+                one.sizes = {known_job->resize->to};
+                one.current = one.requested = known_job->resize->to;
+            }
+        }
+        view.jobs.push_back(std::move(one));
+    }
+    return view;
+}
+
+}  // namespace sluice::slurm

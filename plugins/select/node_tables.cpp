@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "plugins/select/node_tables.hpp"
+
+#include <pthread.h>
+
+#include <csignal>
+#include <utility>
+
+namespace sluice::slurm {
+
+NodeTables::NodeTables(Options options)
+    : options_(std::move(options)), snapshot_(std::make_shared<const Snapshot>()) {
+    load(true);
+    // slurmctld's signals are for its own threads: block them while the thread is made, which
+    // inherits the mask.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+        thread_ = std::thread([this] { run(); });
+        pthread_setname_np(thread_.native_handle(), "sluice_tables");
+    } catch (...) {
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+NodeTables::~NodeTables() {
+    {
+        const std::lock_guard lock(mutex_);
+        stop_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+}
+
+void NodeTables::reload() {
+    {
+        const std::lock_guard lock(mutex_);
+        reload_ = true;
+    }
+    wake_.notify_one();
+}
+
+std::shared_ptr<const NodeTables::Snapshot> NodeTables::snapshot() const {
+    const std::lock_guard lock(mutex_);
+    return snapshot_;
+}
+
+void NodeTables::publish(std::shared_ptr<const Snapshot> snapshot) {
+    const std::lock_guard lock(mutex_);
+    snapshot_ = std::move(snapshot);
+}
+
+void NodeTables::offer(const std::string& node, GpuGraph graph) {
+    std::string print = fingerprint(graph);
+    {
+        const std::lock_guard lock(mutex_);
+        std::string& last = offered_print_[node];
+        if (last == print) return;
+        last = std::move(print);
+        offered_.insert_or_assign(node, std::move(graph));
+    }
+    wake_.notify_one();
+}
+
+void NodeTables::run() {
+    for (;;) {
+        bool reload = false;
+        std::map<std::string, GpuGraph> offered;
+        {
+            std::unique_lock lock(mutex_);
+            wake_.wait(lock, [this] { return stop_ || reload_ || !offered_.empty(); });
+            if (stop_) return;
+            reload = std::exchange(reload_, false);
+            offered.swap(offered_);
+        }
+        try {
+            if (reload) load(false);
+            for (const auto& [node, graph] : offered) compile(node, graph);
+        } catch (const std::exception& failure) {
+            options_.log_error(std::string("topology: ") + failure.what() +
+                               "; the old tables stay");
+        }
+    }
+}
+
+std::shared_ptr<const BestSets> NodeTables::table_of(const GpuGraph& graph,
+                                                     const std::string& name) {
+    auto& table = by_fingerprint_[fingerprint(graph)];
+    if (table) return table;
+    auto compiled = BestSets::compile(graph);
+    if (!compiled) {
+        options_.log_error(name + ": " + compiled.error().message +
+                           "; stock Slurm chooses the GPUs of such nodes");
+        return nullptr;
+    }
+    table = *std::move(compiled);
+    return table;
+}
+
+void NodeTables::load(bool first) {
+    Result<Config> config = read_config_file(options_.conf_path);
+    if (!config) {
+        if (config.error().code != ErrorCode::not_found) {
+            options_.log_error(config.error().message +
+                               (first ? "; Sluice's defaults are in force"
+                                      : "; the configuration before stays in force"));
+            return;
+        }
+        config = Config();
+    }
+    auto next = std::make_shared<Snapshot>();
+    next->config = *std::move(config);
+    for (const auto& [node, table] : from_gres_) next->by_node[node] = table;
+    for (const NodeClassLine& line : next->config.node_classes) {
+        const std::string path =
+            line.file.starts_with('/') ? line.file : next->config.topology_dir + "/" + line.file;
+        const Result<GpuGraph> graph = read_topology_file(path);
+        if (!graph) {
+            options_.log_error(graph.error().message + "; its nodes go by gres.conf");
+            continue;
+        }
+        const auto table = table_of(*graph, path);
+        if (!table) continue;
+        for (const std::string& node : line.nodes) next->by_node[node] = table;
+        options_.log(path + ": " + std::to_string(line.nodes.size()) + " nodes with " +
+                     std::to_string(graph->size()) + " GPUs, joined to Slurm's by index");
+    }
+    publish(std::move(next));
+}
+
+void NodeTables::compile(const std::string& node, const GpuGraph& graph) {
+    const auto table = table_of(graph, "gres.conf for node " + node);
+    from_gres_.insert_or_assign(node, table);
+    auto next = std::make_shared<Snapshot>(*snapshot());
+    for (const NodeClassLine& line : next->config.node_classes) {
+        for (const std::string& described : line.nodes) {
+            const auto known = next->by_node.find(node);
+            if (described == node && known != next->by_node.end() && known->second &&
+                known->second->size() == graph.size())
+                return;
+        }
+    }
+    next->by_node.insert_or_assign(node, table);
+    publish(std::move(next));
+}
+
+}  // namespace sluice::slurm

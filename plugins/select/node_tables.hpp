@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// One BestSets table per node class, found by node name. Reading and compiling happen on a thread
+// of its own; slurmctld's threads read a snapshot and never wait.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "common/base/config.hpp"
+#include "common/placement/best_sets.hpp"
+
+namespace sluice::slurm {
+
+class NodeTables {
+  public:
+    /// `log` and `log_error` are called from the thread. Loads CONF_PATH once before it returns
+    /// (start-up of slurmctld: no lock is held), then whenever reload() asks.
+    struct Options {
+        std::string conf_path;
+        std::function<void(const std::string&)> log;
+        std::function<void(const std::string&)> log_error;
+    };
+    explicit NodeTables(Options options);
+    ~NodeTables();
+    NodeTables(const NodeTables&) = delete;
+    NodeTables& operator=(const NodeTables&) = delete;
+
+    /// Reads sluice.conf and the topology files again, later, on the thread. What does not load
+    /// leaves the old in force.
+    void reload();
+
+    struct Snapshot {
+        Config config;
+        std::map<std::string, std::shared_ptr<const BestSets>, std::less<>> by_node;
+    };
+    std::shared_ptr<const Snapshot> snapshot() const;
+
+    /// Offers what gres.conf says about a node that no topology file describes. Queued (at most
+    /// once a node until its graph changes); the table appears in a later snapshot().
+    void offer(const std::string& node, GpuGraph graph);
+
+  private:
+    void run();
+    void load(bool first);
+    void compile(const std::string& node, const GpuGraph& graph);
+    std::shared_ptr<const BestSets> table_of(const GpuGraph& graph, const std::string& name);
+    void publish(std::shared_ptr<const Snapshot> snapshot);
+
+    const Options options_;
+    mutable std::mutex mutex_;
+    std::condition_variable wake_;
+    bool stop_ = false;
+    bool reload_ = false;
+    std::map<std::string, GpuGraph> offered_;           // waiting for the thread
+    std::map<std::string, std::string> offered_print_;  // node -> fingerprint last offered
+    std::shared_ptr<const Snapshot> snapshot_;
+    std::map<std::string, std::shared_ptr<const BestSets>> by_fingerprint_;  // the thread's alone
+    std::map<std::string, std::shared_ptr<const BestSets>> from_gres_;       // the thread's alone
+    std::thread thread_;
+};
+
+}  // namespace sluice::slurm

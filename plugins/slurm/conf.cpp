@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "plugins/slurm/conf.hpp"
+
+#include <cstring>
+
+#include "plugins/slurm/slurm.hpp"
+
+namespace sluice::slurm {
+
+std::string sluice_conf_path() {
+    char* path = get_extra_conf_path(const_cast<char*>("sluice.conf"));
+    std::string out = path ? path : "";
+    xfree(path);
+    return out;
+}
+
+std::string state_save_location() {
+    return slurm_conf.state_save_location ? slurm_conf.state_save_location : "";
+}
+
+bool is_selecting_controller() {
+    return running_in_slurmctld() && slurm_conf.select_type &&
+           std::strcmp(slurm_conf.select_type, "select/cons_tres_sluice") == 0;
+}
+
+}  // namespace sluice::slurm

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Where things are, as slurm.conf says; never a path of ours.
+#pragma once
+
+#include <string>
+
+namespace sluice::slurm {
+
+/// sluice.conf beside slurm.conf.
+std::string sluice_conf_path();
+/// StateSaveLocation.
+std::string state_save_location();
+/// True in a slurmctld whose SelectType is ours.
+bool is_selecting_controller();
+
+}  // namespace sluice::slurm

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// slurmctld from the inside, for a thread of ours that holds no lock of Slurm's: copies of what it
+// knows, and the few things that Sluice does to a job. Every action takes the locks itself, looks
+// again whether it still makes sense, and goes through Slurm's own functions with the authority of
+// the job's owner, so limits and permissions are Slurm's.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/result.hpp"
+#include "common/jobspec/jobspec.hpp"
+#include "common/report/summary.hpp"
+
+namespace sluice::slurm {
+
+struct NodeFacts {
+    std::string name;
+    int gpus = 0;
+    bool usable = false;  ///< up and not drained: new jobs may start here
+};
+
+struct HeldGpus {
+    std::size_t node = 0;  ///< index into ClusterFacts::nodes
+    int gpus = 0;
+};
+
+enum class JobState { pending, running, completing, finished };
+
+struct JobFacts {
+    std::uint32_t id = 0;
+    JobState state = JobState::pending;
+    int restarts = 0;
+    std::uint32_t exit_status = 0;  ///< as waitpid() tells, where finished
+    bool ended_by_itself =
+        false;  ///< finished: the batch script ended; not cancelled, timed out or lost
+    std::string partition;
+    std::uint32_t priority = 0;
+    std::time_t start = 0;     ///< of the run that is on
+    bool eligible = true;      ///< pending: neither held, nor dependent, nor due later
+    bool changeable = true;    ///< pending: one plain job, no array or heterogeneous component
+    bool requeueable = false;  ///< a batch job that may be requeued
+    bool request_resizable = false;  ///< its GPU request has a form that Sluice can change
+    int gpus = 0;                    ///< pending: asked for in all; else held
+    int node_count = 0;              ///< nodes it is spread over evenly, 0: any
+    std::vector<HeldGpus> held;
+    std::optional<JobSpec> spec;
+};
+
+struct PartitionFacts {
+    std::string name;
+    std::vector<std::size_t> nodes;
+};
+
+struct ClusterFacts {
+    std::vector<NodeFacts> nodes;
+    std::vector<JobFacts> jobs;  ///< those that hold or want GPUs, and those with a spec
+    std::vector<PartitionFacts> partitions;
+};
+
+/// Copies under the read locks; nothing of Slurm's is referred to.
+ClusterFacts read_cluster();
+/// One job, or nothing when slurmctld does not know it.
+std::optional<JobFacts> read_job(std::uint32_t id);
+
+/// Asks for `gpus` in all; only while the job is pending. Limits apply as if its owner had called
+/// scontrol update.
+Status set_requested_gpus(std::uint32_t id, int gpus);
+
+/// The checkpoint signal of a running job: to the batch shell alone, or to the processes of its
+/// steps and, through its agent (told by SIGURG, which is ignored by whoever does not know it), to
+/// those below the batch shell that catch it.
+Status signal_checkpoint(std::uint32_t id, const CheckpointSignal& signal);
+
+/// Requeues a running job, or one that ended within its resize, as its owner could.
+Status requeue(std::uint32_t id);
+
+/// Changes the summary in the job record, where it is ours to write.
+void update_summary(std::uint32_t id, const std::function<void(Summary&)>& change);
+
+/// True once slurmctld is going down.
+bool shutting_down();
+
+}  // namespace sluice::slurm

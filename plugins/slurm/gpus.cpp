@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "plugins/slurm/gpus.hpp"
+
+#include <set>
+
+namespace sluice::slurm {
+namespace {
+
+constexpr char gpu_name[] = "gpu";
+
+// The gpu record of a node's list (one a node).
+gres_node_state_t* gpu_state_of_node(const node_record_t* node) {
+    if (!node || !node->gres_list) return nullptr;
+    static const uint32_t gpu_id = gres_build_id(const_cast<char*>(gpu_name));
+    gres_node_state_t* found = nullptr;
+    ListIterator records = list_iterator_create(node->gres_list);
+    while (auto* record = static_cast<gres_state_t*>(list_next(records))) {
+        if (record->plugin_id == gpu_id) found = static_cast<gres_node_state_t*>(record->gres_data);
+    }
+    list_iterator_destroy(records);
+    return found;
+}
+
+// All gpu records of a job's list: a job that asks for two types has two.
+std::vector<const gres_job_state_t*> gpu_states_of_job(List list) {
+    std::vector<const gres_job_state_t*> found;
+    if (!list) return found;
+    static const uint32_t gpu_id = gres_build_id(const_cast<char*>(gpu_name));
+    ListIterator records = list_iterator_create(list);
+    while (auto* record = static_cast<gres_state_t*>(list_next(records))) {
+        if (record->plugin_id == gpu_id)
+            found.push_back(static_cast<const gres_job_state_t*>(record->gres_data));
+    }
+    list_iterator_destroy(records);
+    return found;
+}
+
+GpuSet set_of(bitstr_t* bits) {
+    GpuSet set;
+    if (!bits) return set;
+    const int64_t size = bit_size(bits);
+    for (int64_t i = 0; i < size && i < GpuSet::max_gpus; ++i) {
+        if (bit_test(bits, i)) set.insert(static_cast<int>(i));
+    }
+    return set;
+}
+
+}  // namespace
+
+std::optional<NodeGpus> node_gpus(const node_record_t* node) {
+    gres_node_state_t* state = gpu_state_of_node(node);
+    if (!state || !state->gres_bit_alloc) return std::nullopt;
+    const int64_t size = bit_size(state->gres_bit_alloc);
+    if (size < 1 || size > GpuSet::max_gpus) return std::nullopt;
+
+    NodeGpus gpus;
+    gpus.node = node->name;
+    gpus.count = static_cast<int>(size);
+    gpus.free = GpuSet::first(gpus.count) - set_of(state->gres_bit_alloc);
+    gpus.shared = state->alt_gres_ns != nullptr;
+    gpus.state = state;
+    std::set<uint32_t> types;
+    for (int i = 0; i < state->topo_cnt; ++i) {
+        if (state->topo_type_id) types.insert(state->topo_type_id[i]);
+    }
+    gpus.types = static_cast<int>(types.size());
+    return gpus;
+}
+
+GpuSet gpus_of_type(const NodeGpus& gpus, uint32_t type_id) {
+    const GpuSet all = GpuSet::first(gpus.count);
+    if (type_id == 0) return all;
+    GpuSet typed;
+    for (int i = 0; i < gpus.state->topo_cnt; ++i) {
+        if (gpus.state->topo_type_id && gpus.state->topo_type_id[i] == type_id &&
+            gpus.state->topo_gres_bitmap)
+            typed = typed | set_of(gpus.state->topo_gres_bitmap[i]);
+    }
+    return typed & all;
+}
+
+Result<GpuGraph> gres_graph(const NodeGpus& gpus) {
+    const gres_node_state_t& state = *gpus.state;
+    std::vector<GresDevice> devices(static_cast<std::size_t>(gpus.count));
+    for (std::size_t gpu = 0; gpu < devices.size(); ++gpu) {
+        if (state.links_cnt && state.link_len >= gpus.count) {
+            for (int peer = 0; peer < gpus.count; ++peer) {
+                if (peer > 0) devices[gpu].links += ',';
+                devices[gpu].links +=
+                    std::to_string(static_cast<int>(gpu) == peer ? -1 : state.links_cnt[gpu][peer]);
+            }
+        }
+    }
+    for (int i = 0; i < state.topo_cnt; ++i) {
+        if (!state.topo_core_bitmap || !state.topo_core_bitmap[i] || !state.topo_gres_bitmap ||
+            !state.topo_gres_bitmap[i])
+            continue;
+        char cores[256];
+        bit_fmt(cores, sizeof(cores), state.topo_core_bitmap[i]);
+        for (const int gpu : set_of(state.topo_gres_bitmap[i]).indices()) {
+            if (gpu < gpus.count) devices[static_cast<std::size_t>(gpu)].cores = cores;
+        }
+    }
+    return graph_of_gres(devices);
+}
+
+Result<JobChoice> job_choice(const job_record_t* job, const bitstr_t* nodes) {
+    const auto states = gpu_states_of_job(job->gres_list_req);
+    if (states.empty()) return {ErrorCode::not_found, "no GPU request"};
+    if (states.size() > 1) return {ErrorCode::not_found, "several GPU types in one request"};
+    const gres_job_state_t& state = *states.front();
+    if (!state.gres_bit_select) return {ErrorCode::not_found, "GPUs without device files"};
+
+    JobChoice choice;
+    choice.type_id = state.type_name ? state.type_id : 0;
+    auto* bits = const_cast<bitstr_t*>(nodes);
+    for (int64_t i = bit_ffs(bits); i >= 0 && i < bit_size(bits); ++i) {
+        if (!bit_test(bits, i)) continue;
+        if (i >= static_cast<int64_t>(state.total_node_cnt)) break;
+        const GpuSet gpus = set_of(state.gres_bit_select[i]);
+        if (!gpus.empty()) choice.nodes.push_back({static_cast<int>(i), gpus});
+    }
+    if (choice.nodes.empty()) return {ErrorCode::not_found, "GPUs without device files"};
+    return choice;
+}
+
+std::vector<JobHolding> job_holding(const job_record_t* job) {
+    std::vector<JobHolding> holding;
+    if (!job->job_resrcs || !job->job_resrcs->node_bitmap) return holding;
+    const auto states = gpu_states_of_job(job->gres_list_alloc);
+    bitstr_t* nodes = job->job_resrcs->node_bitmap;
+    uint32_t position = 0;
+    for (int64_t i = bit_ffs(nodes); i >= 0 && i < bit_size(nodes); ++i) {
+        if (!bit_test(nodes, i)) continue;
+        JobHolding here;
+        here.node = static_cast<int>(i);
+        for (const gres_job_state_t* state : states) {
+            if (position >= state->node_cnt) continue;
+            if (state->gres_cnt_node_alloc)
+                here.gpus += static_cast<int>(state->gres_cnt_node_alloc[position]);
+            if (state->gres_bit_alloc)
+                here.indices = here.indices | set_of(state->gres_bit_alloc[position]);
+        }
+        if (here.gpus > 0) holding.push_back(here);
+        ++position;
+    }
+    return holding;
+}
+
+void HiddenGpus::hide(gres_node_state_t* state, GpuSet hidden) {
+    nodes_.push_back({state, hidden});
+    mark(nodes_.back(), true);
+}
+
+HiddenGpus::~HiddenGpus() {
+    for (const Node& node : nodes_) mark(node, false);
+}
+
+// Keeps every counter that cons_tres compares with the bitmap: the total, per topology record, per
+// type.
+void HiddenGpus::mark(const Node& node, bool taken) {
+    gres_node_state_t& state = *node.state;
+    const auto count = [taken](uint64_t& counter) { taken ? ++counter : --counter; };
+    for (GpuSet rest = node.hidden; !rest.empty(); rest.erase(rest.lowest())) {
+        const int gpu = rest.lowest();
+        if (taken)
+            bit_set(state.gres_bit_alloc, gpu);
+        else
+            bit_clear(state.gres_bit_alloc, gpu);
+        count(state.gres_cnt_alloc);
+        for (int i = 0; i < state.topo_cnt; ++i) {
+            if (!state.topo_gres_bitmap || !state.topo_gres_bitmap[i] ||
+                gpu >= bit_size(state.topo_gres_bitmap[i]) ||
+                !bit_test(state.topo_gres_bitmap[i], gpu))
+                continue;
+            if (state.topo_gres_cnt_alloc) count(state.topo_gres_cnt_alloc[i]);
+            for (int type = 0; state.topo_type_id && type < state.type_cnt; ++type) {
+                if (state.type_id[type] == state.topo_type_id[i]) count(state.type_cnt_alloc[type]);
+            }
+        }
+    }
+}
+
+}  // namespace sluice::slurm

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// What the releases of Slurm do differently outside the select plugin's table
+// (select_entry_points.hpp).
+#pragma once
+
+#include "plugins/slurm/slurm.hpp"
+
+namespace sluice::slurm {
+
+/// The release that this build is for; slurmctld loads a plugin only when it is the very same.
+inline constexpr uint32_t built_for = SLURM_VERSION_NUMBER;
+
+}  // namespace sluice::slurm
+
+/// Parameters of job_submit's job_modify(); `err_msg` came with 23.02.
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
+#define SLUICE_JOB_MODIFY_PARAMETERS \
+    job_desc_msg_t *request, job_record_t *job, uint32_t submit_uid, char **err_msg
+#else
+#define SLUICE_JOB_MODIFY_PARAMETERS job_desc_msg_t *request, job_record_t *job, uint32_t submit_uid
+#endif

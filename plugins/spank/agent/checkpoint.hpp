@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Passing the checkpoint signal on to the training processes below a batch script, and hearing
+// their answer.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace sluice::agent {
+
+/// Processes below `root` (not root itself, not `self`) that catch `signal`, without srun, which
+/// would pass it on a second time to steps that slurmctld signals itself. A process that does not
+/// catch it is left alone: it would die.
+std::vector<pid_t> catchers_below(pid_t root, pid_t self, int signal);
+
+/// Sends `signal` to each of them; how many took it.
+int signal_catchers(pid_t root, pid_t self, int signal);
+
+/// True when `path` is a file of this user: the job has written its checkpoint. Removes it.
+bool take_answer(const std::string& path);
+
+}  // namespace sluice::agent

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// sluice-agent: one small process beside each job that has --train-* options, as the job's user.
+// Reads the loss as it is printed, fits the curve, and now and then sends a short record to
+// slurmctld. Ends with the job; nobody waits for it.
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "common/base/text.hpp"
+#include "common/jobspec/jobspec.hpp"
+#include "common/model/progress.hpp"
+#include "common/model/record.hpp"
+#include "common/samples/log_follower.hpp"
+#include "common/samples/loss_reader.hpp"
+#include "plugins/spank/agent/checkpoint.hpp"
+#include "plugins/spank/agent/controller_link.hpp"
+#include "plugins/spank/answer_path.hpp"
+
+namespace sluice::agent {
+namespace {
+
+constexpr double least_pace_seconds = 5;
+constexpr double no_loss_after_seconds = 30;
+// A curve needs log-spaced points: a record every tenth of the age of the run is enough.
+constexpr double age_fraction = 0.1;
+constexpr int most_failures = 20;
+
+volatile std::sig_atomic_t told_to_checkpoint = 0;
+
+void on_order(int) {
+    told_to_checkpoint = 1;
+}
+
+struct Setting {
+    std::uint32_t job = 0;
+    pid_t batch = 0;
+    int restarts = 0;
+    int min_interval_s = 60;
+    std::string answer;
+    JobSpec spec;
+};
+
+std::string environment(const char* name) {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+}
+
+std::optional<Setting> read_setting(int count, char** words) {
+    Setting setting;
+    const auto job = parse_integer(environment("SLURM_JOB_ID"));
+    if (!job || *job < 1 || *job > UINT32_MAX) return std::nullopt;
+    setting.job = static_cast<std::uint32_t>(*job);
+    setting.restarts =
+        static_cast<int>(parse_integer(environment("SLURM_RESTART_COUNT")).value_or(0));
+    setting.answer = environment(answer_variable);
+    for (int i = 1; i < count; ++i) {
+        const std::string_view word = words[i];
+        if (word.starts_with("--pid="))
+            setting.batch = static_cast<pid_t>(parse_integer(word.substr(6)).value_or(0));
+        if (word.starts_with("--min-interval="))
+            setting.min_interval_s = static_cast<int>(parse_integer(word.substr(15)).value_or(60));
+        if (word.starts_with("--spec=")) {
+            Result<JobSpec> spec = parse_spec(word.substr(7));
+            if (!spec) return std::nullopt;
+            setting.spec = *std::move(spec);
+        }
+    }
+    if (setting.batch < 1 || setting.min_interval_s < 1) return std::nullopt;
+    return setting;
+}
+
+std::string link_of(pid_t pid, const char* name) {
+    std::array<char, 4096> target{};
+    const std::string link = "/proc/" + std::to_string(pid) + "/" + name;
+    const ssize_t size = readlink(link.c_str(), target.data(), target.size());
+    return size > 0 ? std::string(target.data(), static_cast<std::size_t>(size)) : std::string();
+}
+
+// The log: --train-loss with its patterns, relative to the job's folder, or the output of the
+// script itself.
+LossSource source_of(const Setting& setting) {
+    LossSource source;
+    if (setting.spec.loss.empty()) {
+        source.path = link_of(setting.batch, "fd/1");
+        return source;
+    }
+    PatternValues values;
+    values.job_id = setting.job;
+    if (const auto array = parse_integer(environment("SLURM_ARRAY_JOB_ID")))
+        values.array_job_id = static_cast<std::uint32_t>(*array);
+    if (const auto task = parse_integer(environment("SLURM_ARRAY_TASK_ID")))
+        values.array_task_id = static_cast<std::uint32_t>(*task);
+    values.job_name = environment("SLURM_JOB_NAME");
+    values.user = environment("SLURM_JOB_USER");
+    const Result<LossSource> parsed = parse_loss_source(expand_pattern(setting.spec.loss, values));
+    if (parsed) source = *parsed;
+    if (!source.path.starts_with('/'))
+        source.path = link_of(setting.batch, "cwd") + "/" + source.path;
+    return source;
+}
+
+double now_s() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+class Agent {
+  public:
+    Agent(Setting setting, LossSource source, int gpus)
+        : setting_(std::move(setting)),
+          follower_(source.path),
+          reader_({setting_.spec.loss_key, source.format}),
+          format_(source.format),
+          gpus_(gpus),
+          started_(now_s()) {}
+
+    void run() {
+        while (kill(setting_.batch, 0) == 0 && failures_ < most_failures) {
+            if (std::exchange(told_to_checkpoint, 0) != 0 && !setting_.spec.signal.batch_only)
+                signal_catchers(setting_.batch, getpid(), setting_.spec.signal.number);
+            observe();
+            if (!setting_.answer.empty() && take_answer(setting_.answer)) {
+                checkpointed_ = true;
+                send();
+            } else if (due()) {
+                send();
+            }
+            timespec second{1, 0};
+            nanosleep(&second, nullptr);  // a signal ends it early
+        }
+    }
+
+  private:
+    void observe() {
+        for (;;) {
+            const LogFollower::Read read = follower_.read();
+            problem_ = read.problem;
+            if (read.restarted) {
+                reader_ = LossReader({setting_.spec.loss_key, format_});
+                progress_ = Progress();
+            }
+            std::vector<LossPoint> points;
+            reader_.feed(read.bytes, points);
+            for (const LossPoint& point : points) progress_.add(point, now_s(), caught_up_);
+            if (read.bytes.size() < LogFollower::max_read) break;
+        }
+        caught_up_ = true;
+    }
+
+    bool due() const {
+        const double age = now_s() - started_;
+        const double interval = std::max<double>(setting_.min_interval_s, age_fraction * age);
+        if (now_s() - last_try_ < interval && last_try_ > 0) return false;
+        if (progress_.count() == 0) return age >= no_loss_after_seconds && sent_points_ != 0;
+        return progress_.count() != sent_points_;
+    }
+
+    void send() {
+        Record record;
+        record.restarts = setting_.restarts;
+        record.gpus = gpus_;
+        record.checkpointed = checkpointed_;
+        record.points = progress_.count();
+        record.step = reader_.last_step();
+        if (const auto last = progress_.last()) {
+            record.loss = last->loss;
+            if (last->step) record.step = last->step;
+        }
+        record.steps_per_second = progress_.steps_per_second(least_pace_seconds);
+        if (const auto curve = fit_loss_curve(progress_.points())) record.curve = *curve;
+        if (record.points == 0) record.no_loss = no_loss();
+        last_try_ = now_s();
+        const Status sent = send_record(setting_.job, to_text(record));
+        failures_ = sent.ok() ? 0 : failures_ + 1;
+        if (sent.ok()) sent_points_ = progress_.count();
+    }
+
+    std::string no_loss() const {
+        std::string text = "no loss found in " + printable(follower_.path(), 200);
+        if (!problem_.empty()) return text + ": " + problem_;
+        std::string keys;
+        for (const std::string& key : reader_.keys_seen())
+            keys += (keys.empty() ? "" : ", ") + printable(key, 40);
+        return text + (keys.empty() ? ", no named number either" : "; keys seen: " + keys);
+    }
+
+    const Setting setting_;
+    LogFollower follower_;
+    LossReader reader_;
+    const LossReaderOptions::Format format_;
+    const int gpus_;
+    const double started_;
+    Progress progress_;
+    std::string problem_;
+    bool caught_up_ = false;
+    bool checkpointed_ = false;
+    double last_try_ = 0;
+    std::int64_t sent_points_ = -1;
+    int failures_ = 0;
+};
+
+int main(int count, char** words) {
+    if (getuid() == 0 && environment("SLURM_JOB_USER") != "root")
+        return 1;  // never as root by mistake
+    auto setting = read_setting(count, words);
+    if (!setting) return 2;
+    prctl(PR_SET_NAME, "sluice-agent");
+    setpriority(PRIO_PROCESS, 0, 10);
+    struct sigaction order {};
+    order.sa_handler = on_order;
+    sigaction(SIGURG, &order, nullptr);
+    std::signal(SIGHUP, SIG_IGN);
+    std::signal(SIGPIPE, SIG_IGN);
+
+    connect();
+    std::optional<JobInfo> info;
+    for (int attempt = 0; attempt < most_failures && !info; ++attempt) {
+        const auto loaded = load_job(setting->job);
+        if (loaded)
+            info = *loaded;
+        else if (loaded.error().code == ErrorCode::not_found || kill(setting->batch, 0) != 0)
+            return 1;
+        else
+            sleep(3);
+    }
+    // Under a slurmctld without job_submit/sluice a record would end up as the user's comment.
+    if (!info || !info->announced) return 0;
+    const LossSource source = source_of(*setting);
+    Agent(*std::move(setting), source, info->gpus).run();
+    return 0;
+}
+
+}  // namespace
+}  // namespace sluice::agent
+
+int main(int count, char** words) {
+    return sluice::agent::main(count, words);
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "plugins/spank/launch.hpp"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "common/base/text.hpp"
+#include "plugins/slurm/log.hpp"
+#include "plugins/spank/answer_path.hpp"
+
+namespace sluice::spank {
+namespace {
+
+// slurm.h: the step ids of a batch script and of an external step.
+constexpr std::uint32_t batch_step = 0xfffffffb;
+
+std::string environment_of(spank_t context, const char* name) {
+    std::array<char, 4096> value{};
+    if (spank_getenv(context, name, value.data(), static_cast<int>(value.size())) != ESPANK_SUCCESS)
+        return {};
+    return value.data();
+}
+
+[[noreturn]] void become_agent(const std::vector<char*>& command,
+                               const std::vector<char*>& environment) {
+    // Its own session: the signals that the batch shell gets are not its own.
+    setsid();
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null >= 0) {
+        dup2(null, 0);
+        dup2(null, 1);
+        dup2(null, 2);
+    }
+    // slurmstepd's descriptors are not the agent's.
+    for (int fd = 3; fd < 1024; ++fd) close(fd);
+    execve(command[0], command.data(), environment.data());
+    _exit(127);
+}
+
+}  // namespace
+
+Result<Arguments> parse_arguments(int count, char** values) {
+    Arguments arguments;
+    arguments.agent = SLUICE_AGENT;
+    for (int i = 0; i < count; ++i) {
+        const std::string_view text = values[i];
+        if (text.starts_with("agent=/")) {
+            arguments.agent = text.substr(6);
+            continue;
+        }
+        if (text.starts_with("min_interval=")) {
+            const auto seconds = parse_integer(text.substr(13));
+            if (seconds && *seconds >= 1 && *seconds <= 86400) {
+                arguments.min_interval_s = static_cast<int>(*seconds);
+                continue;
+            }
+        }
+        return {ErrorCode::bad_input, "plugstack.conf: \"" + printable(text) +
+                                          "\" is no argument of spank_sluice.so: write "
+                                          "agent=/PATH or min_interval=SECONDS (1 to 86400)"};
+    }
+    return arguments;
+}
+
+bool is_agents_task(spank_t context) {
+    std::uint32_t step = 0;
+    std::uint32_t node = 0;
+    int task = 0;
+    if (spank_get_item(context, S_JOB_STEPID, &step) != ESPANK_SUCCESS ||
+        spank_get_item(context, S_JOB_NODEID, &node) != ESPANK_SUCCESS ||
+        spank_get_item(context, S_TASK_ID, &task) != ESPANK_SUCCESS)
+        return false;
+    if (node != 0 || task != 0) return false;
+    if (step == batch_step) return true;
+    // Steps of a batch job have their agent beside the script.
+    return step == 0 && environment_of(context, "SLURM_JOB_ID") != "" &&
+           environment_of(context, "SLUICE_AGENT_JOB") != environment_of(context, "SLURM_JOB_ID");
+}
+
+void launch_agent(spank_t context, const Arguments& arguments, const JobSpec& spec) {
+    if (access(arguments.agent.c_str(), X_OK) != 0) {
+        slurm::log_error(arguments.agent + " cannot be executed: this job's loss is not watched");
+        return;
+    }
+    const std::string job = environment_of(context, "SLURM_JOB_ID");
+    spank_setenv(context, "SLUICE_AGENT_JOB", job.c_str(), 1);
+    std::string restarts = environment_of(context, "SLURM_RESTART_COUNT");
+    if (restarts.empty()) restarts = "0";
+    const std::string answer = answer_path("/tmp", getuid(), job, restarts);
+    spank_setenv(context, answer_variable, answer.c_str(), 1);
+    // After a resize these would still tell steps the size at submission; without them a step takes
+    // the job's own.
+    if (spec.resize != ResizeMode::off) {
+        for (const char* stale : {"SLURM_GPUS", "SLURM_GPUS_PER_NODE"})
+            spank_unsetenv(context, stale);
+    }
+
+    std::vector<std::string> words = {arguments.agent, "--pid=" + std::to_string(getpid()),
+                                      "--min-interval=" + std::to_string(arguments.min_interval_s),
+                                      "--spec=" + to_text(spec)};
+    std::vector<std::string> variables;
+    for (const char* name :
+         {"SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_JOB_NAME",
+          "SLURM_JOB_USER", "SLURM_RESTART_COUNT", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE",
+          "SLURM_JOB_NUM_NODES", "SLURM_SUBMIT_DIR", answer_variable}) {
+        const std::string value = environment_of(context, name);
+        if (!value.empty()) variables.push_back(std::string(name) + "=" + value);
+    }
+    // slurmstepd's own: where Slurm's configuration is.
+    if (const char* conf = std::getenv("SLURM_CONF"))
+        variables.push_back(std::string("SLURM_CONF=") + conf);
+    std::vector<char*> command;
+    for (std::string& word : words) command.push_back(word.data());
+    command.push_back(nullptr);
+    std::vector<char*> environment;
+    for (std::string& variable : variables) environment.push_back(variable.data());
+    environment.push_back(nullptr);
+
+    const pid_t child = fork();
+    if (child == 0) {
+        if (fork() == 0) become_agent(command, environment);
+        _exit(0);
+    }
+    if (child > 0) {
+        int status = 0;
+        waitpid(child, &status, 0);
+    }
+}
+
+}  // namespace sluice::spank

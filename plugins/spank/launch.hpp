@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Starting the agent beside a task, as the task's user.
+#pragma once
+
+#include <string>
+
+#include "common/base/result.hpp"
+#include "common/jobspec/jobspec.hpp"
+#include "plugins/spank/spank.hpp"
+
+namespace sluice::spank {
+
+/// What plugstack.conf says behind the plugin's name: "agent=PATH min_interval=SECONDS".
+struct Arguments {
+    std::string agent;        ///< default: where it was installed
+    int min_interval_s = 60;  ///< least time between two records
+};
+/// bad_input names the argument and the legal ones.
+Result<Arguments> parse_arguments(int count, char** values);
+
+/// True in the one task of the job beside which its agent runs: the batch script, or task 0 of step
+/// 0 where there is none.
+bool is_agents_task(spank_t context);
+
+/// From slurm_spank_task_init: forks twice, so that the agent is nobody's child to wait for, and
+/// executes it. Privileges are already the user's. An agent that cannot be started leaves the job
+/// alone.
+void launch_agent(spank_t context, const Arguments& arguments, const JobSpec& spec);
+
+}  // namespace sluice::spank
