@@ -1,6 +1,6 @@
 # The only folder that sees Slurm's headers.
 PLUGIN_CPPFLAGS = -I$(top_srcdir)/plugins/slurm/config $(CORE_CPPFLAGS) $(SLURM_CPPFLAGS)
-PLUGIN_CXXFLAGS = $(AM_CXXFLAGS) -fvisibility=hidden -fno-gnu-unique
+PLUGIN_CXXFLAGS = $(AM_CXXFLAGS) -fno-gnu-unique
 PLUGIN_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared
 slurmplugindir = $(SLURM_PLUGIN_DIR)
 

@@ -53,9 +53,9 @@ std::vector<pid_t> catchers_below(pid_t root, pid_t self, int signal) {
     }
     std::vector<pid_t> found;
     for (const auto& [pid, process] : processes) {
-        if (pid == root || pid == self || process.name == "srun") continue;
+        if (pid == self || process.name == "srun") continue;
         if ((process.caught >> (signal - 1) & 1) == 0) continue;
-        pid_t ancestor = process.parent;
+        pid_t ancestor = pid;
         // A table read while processes come and go may hold a loop; no chain is longer than the
         // table.
         for (std::size_t i = 0; ancestor > 1 && ancestor != root && i < processes.size(); ++i) {

@@ -11,7 +11,7 @@
 
 namespace sluice::agent {
 
-/// Processes below `root` (not root itself, not `self`) that catch `signal`, without srun, which
+/// `root` and the processes below it, but not `self`, that catch `signal`, without srun, which
 /// would pass it on a second time to steps that slurmctld signals itself. A process that does not
 /// catch it is left alone: it would die.
 std::vector<pid_t> catchers_below(pid_t root, pid_t self, int signal);
