@@ -165,6 +165,13 @@ void Chooser::begin(job_record_t* job) {
     set_job_summary(job, *summary);
 }
 
+std::string Chooser::forwarded() const {
+    std::string text;
+    for (const auto& [reason, count] : forwarded_)
+        text += (text.empty() ? "" : ", ") + reason + ": " + std::to_string(count);
+    return text;
+}
+
 void Chooser::survey() {
     const auto snapshot = tables_.snapshot();
     for (int i = 0; i < node_record_count; ++i) {

@@ -48,6 +48,9 @@ class Chooser {
     /// Offers nodes that no table describes to NodeTables.
     void survey();
 
+    /// "reason: count, ..." of what was left to stock Slurm since start; empty for nothing.
+    std::string forwarded() const;
+
   private:
     struct Chosen {
         int node;
