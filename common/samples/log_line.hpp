@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// What one line of a log says about training: its best loss, its best step, its epoch.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "common/samples/log_names.hpp"
+
+namespace sluice::log {
+
+struct LineReading {
+    std::optional<double> loss;
+    int loss_rank = 0;
+
+    std::optional<std::int64_t> step;
+    StepKind step_kind = StepKind::step;
+    /// The step shows how far training has come even where the line has no loss.
+    bool progress = false;
+    std::int64_t total = 0;  ///< of n/m; 0: not said
+
+    std::optional<std::int64_t> epoch;
+    std::optional<std::int64_t> process;  ///< the rank that printed the line
+};
+
+LineReading read_line(std::string_view line, NameTable& names);
+
+/// A number as a step: a whole number >= 0 that a double holds exactly.
+std::optional<std::int64_t> as_step(double value);
+
+}  // namespace sluice::log
