@@ -6,6 +6,7 @@ slurmplugindir = $(SLURM_PLUGIN_DIR)
 
 noinst_LTLIBRARIES += plugins/slurm/libseam.la
 plugins_slurm_libseam_la_SOURCES = \
+	plugins/slurm/built_for.hpp \
 	plugins/slurm/conf.cpp \
 	plugins/slurm/conf.hpp \
 	plugins/slurm/config/config.h \

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 #include <set>
+#include <utility>
 
 #include "plugins/job_submit/views.hpp"
 #include "plugins/slurm/conf.hpp"
@@ -194,7 +195,6 @@ void Decider::plan(std::time_t now) {
     for (const JobFacts& job : facts.jobs) by_id[job.id] = &job;
 
     FreeNow free(facts);
-    std::set<std::uint32_t> advised;
     for (const PartitionFacts& partition : facts.partitions) {
         const auto& wanted = config_->partitions;
         if (!wanted.empty() &&
@@ -214,10 +214,13 @@ void Decider::plan(std::time_t now) {
 }
 
 void Decider::carry_out(const Decision& decision, const JobFacts& job, std::time_t now) {
+    if (!job.spec) return;
     const std::string what = from_to(job.gpus, decision.gpus) + ": " + decision.reason;
     if (config_->advise_only || job.spec->advise) {
-        log_info(job_name(job.id) + "would go from " + what);
-        update_summary(job.id, [&](Summary& summary) { summary.advice = "would go from " + what; });
+        const std::string advice = "would go from " + what;
+        if (std::exchange(advised_[job.id], advice) == advice) return;
+        log_info(job_name(job.id) + advice);
+        update_summary(job.id, [&](Summary& summary) { summary.advice = advice; });
         return;
     }
     if (job.state == JobState::running) {
@@ -263,6 +266,7 @@ void Decider::carry_on(std::uint32_t id, std::time_t now) {
         return;
     }
     const bool again = job->restarts > resize.restarts;
+    if (!again && job->state == JobState::completing) return;  // it is ending: wait how
     if (job->state == JobState::finished) {
         const bool asks_for_more =
             !again && job->ended_by_itself && (job->exit_status != 0 || resize.checkpointed);
@@ -327,6 +331,7 @@ void Decider::give_up(std::uint32_t id, const std::string& why) {
 void Decider::forget_ended(const ClusterFacts& facts) {
     std::set<std::uint32_t> present;
     for (const JobFacts& job : facts.jobs) present.insert(job.id);
+    std::erase_if(advised_, [&](const auto& advice) { return !present.contains(advice.first); });
     std::vector<std::uint32_t> gone;
     for (const auto& [id, job] : tracker_->jobs()) {
         // Right after its start slurmctld may not know its jobs yet: only who is missed several

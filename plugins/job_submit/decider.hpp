@@ -58,7 +58,8 @@ class Decider {
     std::unique_ptr<Policy> policy_;
     std::time_t conf_changed_ = -1;
     std::time_t next_plan_ = 0;
-    std::map<std::uint32_t, int> absent_;  // plans in which a tracked job was not there
+    std::map<std::uint32_t, int> absent_;           // plans in which a tracked job was not there
+    std::map<std::uint32_t, std::string> advised_;  // what was last said about a job
     bool disk_failed_ = false;
 
     std::thread thread_;

@@ -11,6 +11,7 @@ bool may_resize(const JobFacts& job, const TrackedJob* tracked) {
     if (!job.spec || job.spec->sizes.empty() || !job.request_resizable || !job.changeable)
         return false;
     if (tracked && tracked->resize) return false;  // one is under way
+    if (job.state != JobState::pending && job.state != JobState::running) return false;
     switch (job.spec->resize) {
         case ResizeMode::off:
             return false;

@@ -38,8 +38,10 @@ int Chooser::refine(const JobTest& test, bitstr_t* candidates) {
     if (explanations_.size() >= max_explanations) explanations_.clear();
     explanations_.erase(test.job->job_id);
 
+    const Result<JobChoice> choice = job_choice(test.job, test.nodes);
+    if (!choice && choice.error().code == ErrorCode::usage) return SLURM_SUCCESS;  // no GPUs
     std::vector<NodeGpus> gpus;
-    Explanation wanted = look_up(test.job, test.nodes, gpus);
+    Explanation wanted = look_up(test.job, choice, gpus);
     const bool changed = std::any_of(wanted.nodes.begin(), wanted.nodes.end(),
                                      [](const Chosen& node) { return node.best != node.stock; });
     int rc = SLURM_SUCCESS;
@@ -58,10 +60,9 @@ int Chooser::refine(const JobTest& test, bitstr_t* candidates) {
     return rc;
 }
 
-Chooser::Explanation Chooser::look_up(const job_record_t* job, const bitstr_t* nodes,
+Chooser::Explanation Chooser::look_up(const job_record_t* job, const Result<JobChoice>& choice,
                                       std::vector<NodeGpus>& gpus) const {
     Explanation found;
-    const Result<JobChoice> choice = job_choice(job, nodes);
     if (!choice) {
         found.forwarded = choice.error().message;
         return found;
@@ -84,23 +85,21 @@ Chooser::Explanation Chooser::look_up(const job_record_t* job, const bitstr_t* n
             found.forwarded = "an untyped request on a node with several GPU types";
             break;
         }
-        const auto table = snapshot->by_node.find(here->node);
-        if (table == snapshot->by_node.end() || !table->second) {
-            found.forwarded = "no topology known";
+        const auto table = snapshot->find(here->node, here->count);
+        if (!table) {
+            found.forwarded = snapshot->knows(here->node)
+                                  ? "another number of GPUs than the node's topology"
+                                  : "no topology known";
             break;
         }
-        if (table->second->size() != here->count) {
-            found.forwarded = "another number of GPUs than the node's topology";
-            break;
-        }
-        const auto best = table->second->best(here->free & gpus_of_type(*here, choice->type_id),
-                                              chosen.gpus.size());
+        const auto best =
+            table->best(here->free & gpus_of_type(*here, choice->type_id), chosen.gpus.size());
         if (!best) {
             found.forwarded = "fewer free GPUs than chosen";
             break;
         }
         gpus.push_back(*here);
-        found.nodes.push_back({chosen.node, chosen.gpus, *best, table->second});
+        found.nodes.push_back({chosen.node, chosen.gpus, *best, table});
     }
     if (!found.forwarded.empty()) found.nodes.clear();
     return found;
@@ -176,11 +175,7 @@ void Chooser::survey() {
     const auto snapshot = tables_.snapshot();
     for (int i = 0; i < node_record_count; ++i) {
         const auto here = node_gpus(node_record_table_ptr[i]);
-        if (!here) continue;
-        const auto table = snapshot->by_node.find(here->node);
-        if (table != snapshot->by_node.end() && table->second &&
-            table->second->size() == here->count)
-            continue;
+        if (!here || snapshot->find(here->node, here->count)) continue;
         Result<GpuGraph> graph = gres_graph(*here);
         if (graph) tables_.offer(here->node, *std::move(graph));
     }

@@ -64,7 +64,7 @@ class Chooser {
         bool advice = false;    ///< best was not applied, by configuration
     };
 
-    Explanation look_up(const job_record_t* job, const bitstr_t* nodes,
+    Explanation look_up(const job_record_t* job, const Result<JobChoice>& choice,
                         std::vector<NodeGpus>& gpus) const;
     bool apply(const JobTest& test, const Explanation& wanted, const std::vector<NodeGpus>& gpus);
 

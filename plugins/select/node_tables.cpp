@@ -78,7 +78,7 @@ void NodeTables::run() {
         }
         try {
             if (reload) load(false);
-            for (const auto& [node, graph] : offered) compile(node, graph);
+            if (!offered.empty()) compile(offered);
         } catch (const std::exception& failure) {
             options_.log_error(std::string("topology: ") + failure.what() +
                                "; the old tables stay");
@@ -113,7 +113,7 @@ void NodeTables::load(bool first) {
     }
     auto next = std::make_shared<Snapshot>();
     next->config = *std::move(config);
-    for (const auto& [node, table] : from_gres_) next->by_node[node] = table;
+    next->by_gres = snapshot()->by_gres;
     for (const NodeClassLine& line : next->config.node_classes) {
         const std::string path =
             line.file.starts_with('/') ? line.file : next->config.topology_dir + "/" + line.file;
@@ -124,27 +124,31 @@ void NodeTables::load(bool first) {
         }
         const auto table = table_of(*graph, path);
         if (!table) continue;
-        for (const std::string& node : line.nodes) next->by_node[node] = table;
+        for (const std::string& node : line.nodes) next->by_file[node] = table;
         options_.log(path + ": " + std::to_string(line.nodes.size()) + " nodes with " +
                      std::to_string(graph->size()) + " GPUs, joined to Slurm's by index");
     }
     publish(std::move(next));
 }
 
-void NodeTables::compile(const std::string& node, const GpuGraph& graph) {
-    const auto table = table_of(graph, "gres.conf for node " + node);
-    from_gres_.insert_or_assign(node, table);
+void NodeTables::compile(const std::map<std::string, GpuGraph>& offered) {
     auto next = std::make_shared<Snapshot>(*snapshot());
-    for (const NodeClassLine& line : next->config.node_classes) {
-        for (const std::string& described : line.nodes) {
-            const auto known = next->by_node.find(node);
-            if (described == node && known != next->by_node.end() && known->second &&
-                known->second->size() == graph.size())
-                return;
-        }
-    }
-    next->by_node.insert_or_assign(node, table);
+    for (const auto& [node, graph] : offered)
+        next->by_gres.insert_or_assign(node, table_of(graph, "gres.conf for node " + node));
     publish(std::move(next));
+}
+
+std::shared_ptr<const BestSets> NodeTables::Snapshot::find(std::string_view node, int gpus) const {
+    for (const Tables* tables : {&by_file, &by_gres}) {
+        const auto table = tables->find(node);
+        if (table != tables->end() && table->second && table->second->size() == gpus)
+            return table->second;
+    }
+    return nullptr;
+}
+
+bool NodeTables::Snapshot::knows(std::string_view node) const {
+    return by_file.contains(node) || by_gres.contains(node);
 }
 
 }  // namespace sluice::slurm

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "common/base/config.hpp"
@@ -35,9 +36,17 @@ class NodeTables {
     /// leaves the old in force.
     void reload();
 
+    using Tables = std::map<std::string, std::shared_ptr<const BestSets>, std::less<>>;
     struct Snapshot {
         Config config;
-        std::map<std::string, std::shared_ptr<const BestSets>, std::less<>> by_node;
+        Tables by_file;  ///< by node: what a topology file says
+        Tables by_gres;  ///< by node: what gres.conf says
+
+        /// The table of a node with so many GPUs; a topology file goes before gres.conf. Null where
+        /// there is none of that size.
+        std::shared_ptr<const BestSets> find(std::string_view node, int gpus) const;
+        /// True where a topology file or gres.conf told about the node.
+        bool knows(std::string_view node) const;
     };
     std::shared_ptr<const Snapshot> snapshot() const;
 
@@ -48,7 +57,7 @@ class NodeTables {
   private:
     void run();
     void load(bool first);
-    void compile(const std::string& node, const GpuGraph& graph);
+    void compile(const std::map<std::string, GpuGraph>& offered);
     std::shared_ptr<const BestSets> table_of(const GpuGraph& graph, const std::string& name);
     void publish(std::shared_ptr<const Snapshot> snapshot);
 
@@ -61,7 +70,6 @@ class NodeTables {
     std::map<std::string, std::string> offered_print_;  // node -> fingerprint last offered
     std::shared_ptr<const Snapshot> snapshot_;
     std::map<std::string, std::shared_ptr<const BestSets>> by_fingerprint_;  // the thread's alone
-    std::map<std::string, std::shared_ptr<const BestSets>> from_gres_;       // the thread's alone
     std::thread thread_;
 };
 

@@ -20,6 +20,10 @@ extern "C" {
 namespace sluice::slurm {
 namespace {
 
+// Slurm makes a requeued job wait for its old credential: AuthInfo=cred_expire, two minutes by
+// default (src/slurmctld/job_mgr.c, batch_requeue_fini).
+constexpr std::time_t most_requeue_wait_s = 150;
+
 class Locks {
   public:
     static slurmctld_lock_t reading() {
@@ -122,8 +126,9 @@ JobFacts facts_of(const job_record_t* job, const std::map<int, std::size_t>& nod
     facts.request_resizable = request.form == GpuRequest::Form::per_job ||
                               (request.form == GpuRequest::Form::per_node && facts.node_count > 0);
     if (IS_JOB_PENDING(job)) {
+        const std::time_t requeue_wait = job->restart_cnt > 0 ? most_requeue_wait_s : 0;
         facts.eligible = job->priority != 0 && job->state_reason != WAIT_DEPENDENCY &&
-                         job->details->begin_time <= now;
+                         job->details->begin_time <= now + requeue_wait;
         const int nodes = request.form == GpuRequest::Form::per_node
                               ? std::max(1, static_cast<int>(job->details->min_nodes))
                               : 1;
@@ -236,6 +241,10 @@ Status requeue(std::uint32_t id) {
         job_record_t* job = find_job_record(id);
         if (!job) return slurm_status(ESLURM_INVALID_JOB_ID, id, "requeue");
         if (IS_JOB_PENDING(job)) return {};  // it did so itself
+        const bool runs = IS_JOB_RUNNING(job) || IS_JOB_SUSPENDED(job);
+        const bool ended = IS_JOB_COMPLETE(job) || IS_JOB_FAILED(job);
+        if (IS_JOB_COMPLETING(job) || (!runs && !ended))
+            return slurm_status(ESLURM_JOB_FINISHED, id, "requeue");
         rc = job_requeue(job->user_id, id, nullptr, false, 0);
     }
     if (rc == SLURM_SUCCESS) schedule_job_save();

@@ -41,8 +41,10 @@ struct JobFacts {
         false;  ///< finished: the batch script ended; not cancelled, timed out or lost
     std::string partition;
     std::uint32_t priority = 0;
-    std::time_t start = 0;     ///< of the run that is on
-    bool eligible = true;      ///< pending: neither held, nor dependent, nor due later
+    std::time_t start = 0;  ///< of the run that is on
+    /// Pending: neither held, nor dependent, nor due later. A requeued job that only waits for its
+    /// old credential to expire counts.
+    bool eligible = true;
     bool changeable = true;    ///< pending: one plain job, no array or heterogeneous component
     bool requeueable = false;  ///< a batch job that may be requeued
     bool request_resizable = false;  ///< its GPU request has a form that Sluice can change

@@ -106,7 +106,7 @@ Result<GpuGraph> gres_graph(const NodeGpus& gpus) {
 
 Result<JobChoice> job_choice(const job_record_t* job, const bitstr_t* nodes) {
     const auto states = gpu_states_of_job(job->gres_list_req);
-    if (states.empty()) return {ErrorCode::not_found, "no GPU request"};
+    if (states.empty()) return {ErrorCode::usage, "no GPU request"};
     if (states.size() > 1) return {ErrorCode::not_found, "several GPU types in one request"};
     const gres_job_state_t& state = *states.front();
     if (!state.gres_bit_select) return {ErrorCode::not_found, "GPUs without device files"};

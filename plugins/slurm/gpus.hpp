@@ -45,8 +45,8 @@ struct JobChoice {
     uint32_t type_id = 0;  ///< of the request, 0 where untyped
     std::vector<NodeChoice> nodes;
 };
-/// An error says why the choice is none of ours: no GPU request, several GPU types in one request,
-/// no device files.
+/// usage: the job asks for no GPU. not_found says why the choice is left to stock Slurm: several
+/// GPU types in one request, no device files.
 Result<JobChoice> job_choice(const job_record_t* job, const bitstr_t* nodes);
 
 /// GPUs that a running job holds, node by node, in node order.

@@ -32,6 +32,7 @@ void set_job_summary(job_record_t* job, const Summary& summary) {
     const std::string field = job->admin_comment ? job->admin_comment : "";
     if (!may_write_summary(field)) return;
     const std::string text = with_summary(field, summary);
+    if (text == field) return;
     xfree(job->admin_comment);
     job->admin_comment = xstrdup(text.c_str());
     if (&last_job_update) last_job_update = std::time(nullptr);

@@ -4,14 +4,8 @@
 // (select_entry_points.hpp).
 #pragma once
 
+#include "plugins/slurm/built_for.hpp"
 #include "plugins/slurm/slurm.hpp"
-
-namespace sluice::slurm {
-
-/// The release that this build is for; slurmctld loads a plugin only when it is the very same.
-inline constexpr uint32_t built_for = SLURM_VERSION_NUMBER;
-
-}  // namespace sluice::slurm
 
 /// Parameters of job_submit's job_modify(); `err_msg` came with 23.02.
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)

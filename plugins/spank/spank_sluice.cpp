@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "plugins/slurm/built_for.hpp"
 #include "plugins/slurm/guard.hpp"
 #include "plugins/slurm/log.hpp"
 #include "plugins/spank/answer_path.hpp"
@@ -15,13 +16,14 @@
 
 using namespace sluice;
 using namespace sluice::spank;
+using sluice::slurm::built_for;
 using sluice::slurm::guarded;
 
 extern "C" {
 // SPANK_PLUGIN() would make these local to this file in C++.
 extern const char plugin_name[] = "sluice";
 extern const char plugin_type[] = "spank";
-extern const unsigned int plugin_version = SLURM_VERSION_NUMBER;
+extern const unsigned int plugin_version = built_for;
 extern const unsigned int spank_plugin_version = 1;
 }
 
