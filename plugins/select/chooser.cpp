@@ -175,7 +175,9 @@ void Chooser::survey() {
     const auto snapshot = tables_.snapshot();
     for (int i = 0; i < node_record_count; ++i) {
         const auto here = node_gpus(node_record_table_ptr[i]);
-        if (!here || snapshot->find(here->node, here->count)) continue;
+        if (!here || snapshot->find(here->node, here->count) ||
+            !tables_.wants(here->node, here->count))
+            continue;
         Result<GpuGraph> graph = gres_graph(*here);
         if (graph) tables_.offer(here->node, *std::move(graph));
     }

@@ -39,6 +39,7 @@ void NodeTables::reload() {
     {
         const std::lock_guard lock(mutex_);
         reload_ = true;
+        offered_gpus_.clear();
     }
     wake_.notify_one();
 }
@@ -53,13 +54,16 @@ void NodeTables::publish(std::shared_ptr<const Snapshot> snapshot) {
     snapshot_ = std::move(snapshot);
 }
 
+bool NodeTables::wants(const std::string& node, int gpus) const {
+    const std::lock_guard lock(mutex_);
+    const auto offered = offered_gpus_.find(node);
+    return offered == offered_gpus_.end() || offered->second != gpus;
+}
+
 void NodeTables::offer(const std::string& node, GpuGraph graph) {
-    std::string print = fingerprint(graph);
     {
         const std::lock_guard lock(mutex_);
-        std::string& last = offered_print_[node];
-        if (last == print) return;
-        last = std::move(print);
+        offered_gpus_[node] = graph.size();
         offered_.insert_or_assign(node, std::move(graph));
     }
     wake_.notify_one();

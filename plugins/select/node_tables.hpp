@@ -50,8 +50,10 @@ class NodeTables {
     };
     std::shared_ptr<const Snapshot> snapshot() const;
 
-    /// Offers what gres.conf says about a node that no topology file describes. Queued (at most
-    /// once a node until its graph changes); the table appears in a later snapshot().
+    /// True where offer() would bring news: the node was not offered with so many GPUs since the
+    /// last reload().
+    bool wants(const std::string& node, int gpus) const;
+    /// What gres.conf says about a node. Queued; the table appears in a later snapshot().
     void offer(const std::string& node, GpuGraph graph);
 
   private:
@@ -66,8 +68,8 @@ class NodeTables {
     std::condition_variable wake_;
     bool stop_ = false;
     bool reload_ = false;
-    std::map<std::string, GpuGraph> offered_;           // waiting for the thread
-    std::map<std::string, std::string> offered_print_;  // node -> fingerprint last offered
+    std::map<std::string, GpuGraph> offered_;  // waiting for the thread
+    std::map<std::string, int> offered_gpus_;  // since the last reload
     std::shared_ptr<const Snapshot> snapshot_;
     std::map<std::string, std::shared_ptr<const BestSets>> by_fingerprint_;  // the thread's alone
     std::thread thread_;
