@@ -13,12 +13,16 @@
 namespace sluice {
 
 /// How two GPUs reach each other without a direct link, worst first; the names are those of
-/// `nvidia-smi topo -m`. `unknown` stands where a source says nothing: it ranks below all others.
+/// `nvidia-smi topo -m`. `unknown` stands where a source says nothing, and counts as sys.
 enum class PciPath { unknown, sys, node, phb, pxb, pix };
 
-/// GB/s in one direction that one ring gets over such a path (PCIe 3.0 x16 with what bridges and
-/// sockets take; the order is what matters, not the last digit). unknown is taken as sys.
+/// GB/s in one direction that one ring gets over such a path: PCIe 3.0 x16 under one switch, less
+/// with every bridge, least between sockets. NCCL's topology search counts the ends alike (12 for
+/// PCIe 3.0 x16, 6 and more between sockets); the order is what matters, not the last digit.
 double path_bandwidth_gbps(PciPath path);
+
+/// "SYS", "NODE", "PHB", "PXB", "PIX", and "?" for unknown.
+const char* path_name(PciPath path);
 
 struct Gpu {
     std::string pci_bus_id;  ///< "0000:06:00.0", or empty where the source does not know it
@@ -69,34 +73,53 @@ class GpuGraph {
 /// V100, A100 and H100 (NVIDIA's data sheets: 25 in each direction).
 inline constexpr double default_link_gbps = 25.0;
 
+/// What every reader ends with. A pair with neither links nor a path gets node or sys where the
+/// NUMA nodes of both are known. A GPU whose links to all others add up to more than the 18 ports
+/// that the largest NVLink GPU has cannot reach them directly: the graph becomes switched().
+void complete_graph(GpuGraph& graph);
+
 /// The text of `nvidia-smi topo -m`: a header row, one row a GPU, with NICs, CPU Affinity and NUMA
-/// Affinity columns as they may come; blank separated or tab separated; the legend is skipped.
-/// Errors name line and column. `name` stands in messages for the file.
+/// Affinity columns as they may come; blank separated or tab separated; colour codes, what stands
+/// around the matrix, and the legend are skipped. Errors name the line and what stands there.
+/// `name` stands in messages for the file.
 Result<GpuGraph> read_topo_matrix(std::string_view text, std::string_view name);
 
-/// hwloc XML (`lstopo --of xml`), 1.x and 2.x: GPUs are the NVML, else CUDA, RSMI or OpenCL OS
-/// devices, else the PCI devices of class 0300 and 0302, by PCI bus id; links from hwloc's
-/// NVLinkBandwidth / XGMIBandwidth distances; paths from the common ancestor in the PCI tree; GPUs
-/// without a NUMA parent are kept.
+/// hwloc XML (`lstopo --of xml`), 1.x, 2.x and 3.x: GPUs are the NVML, else CUDA, RSMI, Level Zero
+/// or OpenCL OS devices, else the display and accelerator PCI devices, in the order of their PCI
+/// bus ids; links from hwloc's NVLinkBandwidth / XGMIBandwidth distances; paths from the common
+/// ancestor in the PCI tree; GPUs without a NUMA parent are kept. Several devices on one PCI
+/// function (MIG slices) are one GPU. A file without GPUs is an error.
+///
+/// The reader is our own: libhwloc 2 refuses what hwloc 3 writes, and loading it would bring its
+/// plugins (CUDA, NVML, OpenCL) into the daemon that reads the file.
 Result<GpuGraph> read_hwloc_xml(std::string_view text, std::string_view name);
 
 /// One GPU as gres.conf tells it: Links ("-1,2,1,0": direct links to each GPU, -1 itself; may be
 /// empty) and Cores (core indices "0-7"; may be empty). GPUs with equal Cores are taken to share a
-/// NUMA node.
+/// NUMA node; nodes are numbered by their lowest core.
 struct GresDevice {
     std::string links;
     std::string cores;
+    std::string type;  ///< Type=, becomes Gpu::model
 };
+/// A MIG slice among them (Type=1g.10gb) is not_found: slices have no peers.
 /// All zero links and no cores give a graph that is not informative(), no error; a row with too
 /// many or too few numbers is an error that names the GPU.
 Result<GpuGraph> graph_of_gres(const std::vector<GresDevice>& devices);
+
+/// The Name=gpu lines of a gres.conf(5) for one class of nodes: the devices in the order of their
+/// lines, as many a line as File= or Count= say.
+Result<GpuGraph> read_gres_conf(std::string_view text, std::string_view name);
 
 /// Reads a topology file of any of the kinds above, told apart by content. At most 16 MiB.
 /// not_found where the file is not there.
 Result<GpuGraph> read_topology_file(const std::string& path);
 
-/// A text form of the graph that is equal for equal graphs: nodes with the same fingerprint share
-/// one table.
+/// The same for a text already read.
+Result<GpuGraph> read_topology(std::string_view text, std::string_view name);
+
+/// A text form of the links, paths and switch of a graph: nodes with the same fingerprint share one
+/// table.
 std::string fingerprint(const GpuGraph& graph);
 
 }  // namespace sluice

@@ -3,4 +3,7 @@ common_libsluice_la_SOURCES += \
 	common/topology/gpu_graph.hpp \
 	common/topology/gres_links.cpp \
 	common/topology/hwloc_xml.cpp \
-	common/topology/topo_matrix.cpp
+	common/topology/topo_matrix.cpp \
+	common/topology/xml_text.cpp \
+	common/topology/xml_text.hpp
+EXTRA_DIST += common/topology/README.md

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "common/topology/gpu_graph.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <system_error>
+
+#include "common/base/text.hpp"
+
+namespace sluice {
+namespace {
+
+constexpr int most_ports_of_a_gpu = 18;  // NVLink of H100; B200 has as many
+constexpr std::size_t most_file_bytes = std::size_t{16} << 20;
+
+struct FileCloser {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+}  // namespace
+
+double path_bandwidth_gbps(PciPath path) {
+    switch (path) {
+        case PciPath::pix:
+            return 12;
+        case PciPath::pxb:
+            return 11;
+        case PciPath::phb:
+            return 10;
+        case PciPath::node:
+            return 8;
+        case PciPath::sys:
+        case PciPath::unknown:
+            break;
+    }
+    return 6;
+}
+
+const char* path_name(PciPath path) {
+    switch (path) {
+        case PciPath::pix:
+            return "PIX";
+        case PciPath::pxb:
+            return "PXB";
+        case PciPath::phb:
+            return "PHB";
+        case PciPath::node:
+            return "NODE";
+        case PciPath::sys:
+            return "SYS";
+        case PciPath::unknown:
+            break;
+    }
+    return "?";
+}
+
+GpuGraph::GpuGraph(int count)
+    : gpus_(static_cast<std::size_t>(count)), links_(gpus_.size() * gpus_.size()) {}
+
+std::size_t GpuGraph::at(int a, int b) const {
+    return static_cast<std::size_t>(a) * gpus_.size() + static_cast<std::size_t>(b);
+}
+
+void GpuGraph::set_link(int a, int b, const GpuLink& link) {
+    links_[at(a, b)] = link;
+    links_[at(b, a)] = link;
+}
+
+bool GpuGraph::informative() const {
+    const bool numa =
+        std::any_of(gpus_.begin(), gpus_.end(), [](const Gpu& gpu) { return gpu.numa >= 0; });
+    return numa || std::any_of(links_.begin(), links_.end(), [](const GpuLink& link) {
+               return link.links > 0 || link.path != PciPath::unknown;
+           });
+}
+
+void complete_graph(GpuGraph& graph) {
+    for (int a = 0; a < graph.size(); ++a) {
+        int ports = 0;
+        for (int b = 0; b < graph.size(); ++b) {
+            if (a == b) continue;
+            GpuLink link = graph.link(a, b);
+            ports += link.links;
+            const int numa_a = graph.gpu(a).numa;
+            const int numa_b = graph.gpu(b).numa;
+            if (link.links > 0 || link.path != PciPath::unknown || numa_a < 0 || numa_b < 0)
+                continue;
+            link.path = numa_a == numa_b ? PciPath::node : PciPath::sys;
+            graph.set_link(a, b, link);
+        }
+        if (ports > most_ports_of_a_gpu) graph.set_switched(true);
+    }
+}
+
+Result<GpuGraph> read_topology(std::string_view text, std::string_view name) {
+    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+    if (trim(text.substr(0, 4096)).starts_with('<')) return read_hwloc_xml(text, name);
+    for (const std::string_view line : split(text, '\n')) {
+        const std::string_view words = trim(line);
+        if (words.starts_with('#') || words.find('=') == std::string_view::npos) continue;
+        // The legend of a link matrix has '=' too, with a blank before it.
+        const std::string_view key = words.substr(0, words.find('='));
+        if (equal_ignoring_case(key, "Name") || equal_ignoring_case(key, "NodeName") ||
+            equal_ignoring_case(key, "AutoDetect"))
+            return read_gres_conf(text, name);
+    }
+    return read_topo_matrix(text, name);
+}
+
+Result<GpuGraph> read_topology_file(const std::string& path) {
+    const std::unique_ptr<std::FILE, FileCloser> file(std::fopen(path.c_str(), "rbe"));
+    if (!file) {
+        const int reason = errno;
+        const ErrorCode code = reason == ENOENT ? ErrorCode::not_found : ErrorCode::unreachable;
+        return {code, path + ": " + std::generic_category().message(reason)};
+    }
+    std::string text;
+    std::array<char, 65536> piece;
+    while (const std::size_t got = std::fread(piece.data(), 1, piece.size(), file.get())) {
+        text.append(piece.data(), got);
+        if (text.size() > most_file_bytes)
+            return {ErrorCode::bad_input, path + ": is longer than 16 MiB, no topology file is"};
+    }
+    if (std::ferror(file.get())) return {ErrorCode::unreachable, path + ": cannot be read"};
+    return read_topology(text, path);
+}
+
+std::string fingerprint(const GpuGraph& graph) {
+    std::string out = std::to_string(graph.size()) + (graph.switched() ? " switched" : "");
+    for (int a = 0; a + 1 < graph.size(); ++a) {
+        out += a == 0 ? ' ' : ';';
+        for (int b = a + 1; b < graph.size(); ++b) {
+            const GpuLink& link = graph.link(a, b);
+            if (b > a + 1) out += ',';
+            out += link.links > 0 ? std::to_string(link.links) + "x" + format_number(link.link_gbps)
+                                  : path_name(link.path);
+        }
+    }
+    return out;
+}
+
+}  // namespace sluice
