@@ -4,9 +4,14 @@
 //
 // The best set S of size k within the free set F is the one with, in this order,
 //   1. the larger bottleneck(S), 2. the larger total(S)             (set_bandwidth.hpp)
-//   3. the larger value of what stays free: sum over j = 2..|F \ S| of the bottleneck of the best j
-//   of F \ S
+//   3. the larger value of what stays free, left(F \ S), where left(R) is the sum over j = 2..|R|
+//   of
+//      w(j) pack(R, j): pack(R, j) is the largest sum of total() over disjoint sets of j within R,
+//      what the next jobs would get if all had j GPUs; w(j) is 1 for the powers of two, which most
+//      jobs ask for, and 1/4 for others
 //   4. the lower indices (lexicographic order of the sorted index lists).
+// So a single GPU is taken where it breaks no island: from a pair that is broken already. README.md
+// has the measurements that criterion 3 was chosen by.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +32,8 @@ class BestSets {
     /// Sizes up to which the table is compiled: 2^16 free sets x 17 sizes x 2 bytes are 2.2 MB.
     static constexpr int max_table_gpus = 16;
 
-    /// not_found for a graph of more than max_table_gpus GPUs or none.
+    /// not_found for a graph of more than max_table_gpus GPUs or none. 3^n steps: microseconds for
+    /// 8 GPUs, some tenths of a second for 16.
     static Result<std::shared_ptr<const BestSets>> compile(const GpuGraph& graph);
 
     int size() const { return count_; }
@@ -39,11 +45,16 @@ class BestSets {
     /// Constant time; the empty set and sets beyond the node give zeros.
     SetBandwidth bandwidth(GpuSet set) const;
 
+    /// Criterion 3, a sum of whole MB/s so that equal sums are equal. Constant time; 0 beyond the
+    /// node.
+    double left_gbps(GpuSet free) const;
+
   private:
     BestSets() = default;
 
     int count_ = 0;
     std::vector<SetBandwidth> bandwidth_;  // by set
+    std::vector<std::uint64_t> left_;      // by set, in MB/s / 4
     std::vector<std::uint16_t> best_;      // [free * (count_ + 1) + k]
 };
 
@@ -51,7 +62,7 @@ class BestSets {
 struct RankedSet {
     GpuSet set;
     SetBandwidth bandwidth;
-    double left_gbps = 0;  ///< criterion 3 above
+    double left_gbps = 0;  ///< criterion 3
 };
 
 /// Every set of `count` GPUs of `free` that contains `must`, best first, at most `limit` of them.
@@ -60,7 +71,7 @@ struct RankedSet {
 Result<std::vector<RankedSet>> rank_sets(const BestSets& sets, GpuSet free, int count, GpuSet must,
                                          std::size_t limit);
 
-/// One sentence for people: why `chosen` (the first of `ranked`) beats the others.
+/// One sentence for people: why the first of `ranked`, which is not empty, beats the others.
 std::string explain(const GpuGraph& graph, const std::vector<RankedSet>& ranked);
 
 }  // namespace sluice

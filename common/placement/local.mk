@@ -1,5 +1,8 @@
 common_libsluice_la_SOURCES += \
 	common/placement/best_sets.cpp \
 	common/placement/best_sets.hpp \
+	common/placement/ring_packing.cpp \
+	common/placement/ring_packing.hpp \
 	common/placement/set_bandwidth.cpp \
 	common/placement/set_bandwidth.hpp
+EXTRA_DIST += common/placement/README.md
