@@ -31,7 +31,7 @@ Json json_number(double value) {
 }
 
 Json json_bool(bool value) {
-    return Json(::json_boolean(value));
+    return Json(json_boolean(value));
 }
 Json json_none() {
     return Json(json_null());
