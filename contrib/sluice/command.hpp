@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The subcommands of `sluice`. Each gets its own arguments (without "sluice NAME") and returns the exit code:
-// 0 done, 1 the thing asked for does not exist or cannot be, 2 wrong usage, 3 bad input file, 4 Slurm not reachable.
+// The subcommands of `sluice`. Each gets its own arguments (without "sluice NAME") and returns the
+// exit code: 0 done, 1 the thing asked for does not exist or cannot be, 2 wrong usage, 3 bad input
+// file, 4 Slurm not reachable. --help never reaches them: main.cpp answers it.
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/result.hpp"
@@ -23,15 +25,17 @@ int fit(const Arguments& arguments);
 int status(const Arguments& arguments);
 int report(const Arguments& arguments);
 
-/// The options of one subcommand, parsed: "--name VALUE", "--name=VALUE" and flags, the rest are operands.
+/// The options of one subcommand, parsed: "--name VALUE", "--name=VALUE" and flags, the rest are
+/// operands, as is everything after "--" and "-" alone.
 class Options {
   public:
     struct Known {
-        const char* name;  ///< "--topology", or "-S" with its long twin in `also`
+        const char* name;  ///< "--topology": the name that has() and value() know
         bool has_value;
-        const char* also = nullptr;
+        const char* also = nullptr;  ///< another spelling, "-S"
     };
-    /// usage for an unknown option, a missing value, or more operands than `max_operands`.
+    /// usage for an unknown option, a missing value, a value for a flag, or more operands than
+    /// `max_operands`.
     static Result<Options> parse(const Arguments& arguments, const std::vector<Known>& known,
                                  std::size_t max_operands);
 

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// sluice: finds the subcommand, answers --help and --version.
+#include <algorithm>
+#include <cstdio>
+#include <span>
+
+#include "config.h"
+#include "contrib/sluice/command.hpp"
+
+namespace sluice::cli {
+namespace {
+
+struct Subcommand {
+    const char* name;
+    int (*run)(const Arguments&);
+    const char* summary;
+    const char* help;
+};
+
+constexpr Subcommand subcommands[] = {
+    {"topo", topo, "the GPUs of a node class, their links, the best set of each size",
+     "usage: sluice topo FILE [--json]\n"
+     "\n"
+     "Shows the GPUs that FILE describes, how they are joined, and for each number of GPUs\n"
+     "the set that Sluice gives on an empty node. FILE: hwloc XML (lstopo --of xml FILE), the\n"
+     "output of nvidia-smi topo -m, or a gres.conf.\n"
+     "\n"
+     "  --json  one JSON object\n"},
+    {"pick", pick, "the best GPUs of those that are free, why, and the runners-up",
+     "usage: sluice pick --topology FILE --count K [--free LIST] [--must LIST] [--json]\n"
+     "\n"
+     "Names the K GPUs that Sluice gives. LIST: local indices like 0,2,4-6.\n"
+     "\n"
+     "  --topology FILE  what `sluice topo` reads\n"
+     "  --count K        how many GPUs\n"
+     "  --free LIST      those that are free (default: all)\n"
+     "  --must LIST      those that have to be in the set\n"
+     "  --json           one JSON object\n"},
+    {"losses", losses, "the losses found in a log",
+     "usage: sluice losses FILE [--key K] [--format F] [--json]\n"
+     "\n"
+     "Prints the points that Sluice reads from a training log, one a line.\n"
+     "\n"
+     "  --key K     the name of the loss, where the log has several\n"
+     "  --format F  text, csv, jsonl, tfevents or mlflow (default: told apart by content)\n"
+     "  --json      one JSON object a line\n"},
+    {"fit", fit, "the loss curve of a log, its uncertainty and forecast",
+     "usage: sluice fit FILE [--key K] [--format F] [--at STEP] [--target LOSS] [--json]\n"
+     "\n"
+     "Fits a curve to the losses of FILE (a log, or CSV with the columns step,loss).\n"
+     "\n"
+     "  --key K        the name of the loss, where the log has several\n"
+     "  --format F     as in `sluice losses`\n"
+     "  --at STEP      forecast the loss at this step\n"
+     "  --target LOSS  forecast the step at which this loss is reached\n"
+     "  --json         one JSON object\n"},
+    {"status", status, "what Sluice knows of a job",
+     "usage: sluice status JOBID [--json]\n"
+     "\n"
+     "Shows the job's loss curve and forecast, the GPUs chosen and why, and its resizes.\n"
+     "\n"
+     "  --json  one JSON object\n"},
+    {"report", report, "GPU-hours, waiting and placement from Slurm's accounting",
+     "usage: sluice report [-S TIME] [-E TIME] [-u USER] [--from-file FILE] [--format F]\n"
+     "\n"
+     "Adds up all records of all jobs, requeues and resizes included.\n"
+     "\n"
+     "  -S, --starttime TIME  jobs that ran after TIME, as sacct reads it\n"
+     "  -E, --endtime TIME    jobs that ran before TIME\n"
+     "  -u, --user USER       jobs of USER\n"
+     "  --from-file FILE      read FILE, the output of sacct, and call nothing\n"
+     "  --format F            table or json\n"},
+};
+
+void print_usage(std::FILE* out) {
+    std::fputs("usage: sluice SUBCOMMAND ...\n\n", out);
+    for (const Subcommand& each : subcommands)
+        std::fprintf(out, "  %-8s %s\n", each.name, each.summary);
+    std::fputs(
+        "\n`sluice SUBCOMMAND --help` lists its options.\n"
+        "Exit codes: 0 done, 1 the thing asked for does not exist or cannot be, 2 wrong usage,\n"
+        "3 bad input file, 4 Slurm not reachable.\n",
+        out);
+}
+
+bool asks_for_help(const Arguments& arguments) {
+    const auto end = std::find(arguments.begin(), arguments.end(), "--");
+    return std::find_if(arguments.begin(), end, [](const std::string& argument) {
+               return argument == "--help" || argument == "-h";
+           }) != end;
+}
+
+int run(std::span<char*> words) {
+    if (words.empty()) {
+        print_usage(stderr);
+        return static_cast<int>(ErrorCode::usage);
+    }
+    const std::string name = words[0];
+    const Arguments arguments(words.begin() + 1, words.end());
+    if (name == "--help" || name == "-h") {
+        print_usage(stdout);
+        return 0;
+    }
+    if (name == "--version" || name == "-V") {
+        std::puts(PACKAGE_NAME " " PACKAGE_VERSION);
+        return 0;
+    }
+    for (const Subcommand& each : subcommands) {
+        if (name != each.name) continue;
+        if (!asks_for_help(arguments)) return each.run(arguments);
+        std::fputs(each.help, stdout);
+        return 0;
+    }
+    std::string known;
+    for (const Subcommand& each : subcommands) known += std::string(" ") + each.name;
+    std::fprintf(stderr, "sluice: \"%s\" is no subcommand: write one of%s\n", name.c_str(),
+                 known.c_str());
+    return static_cast<int>(ErrorCode::usage);
+}
+
+}  // namespace
+
+Result<Options> Options::parse(const Arguments& arguments, const std::vector<Known>& known,
+                               std::size_t max_operands) {
+    Options options;
+    bool only_operands = false;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const std::string& argument = arguments[i];
+        if (only_operands || argument.size() < 2 || argument[0] != '-') {
+            if (options.operands_.size() == max_operands)
+                return {ErrorCode::usage, "\"" + argument + "\" is one argument too many"};
+            options.operands_.push_back(argument);
+            continue;
+        }
+        if (argument == "--") {
+            only_operands = true;
+            continue;
+        }
+        const std::size_t equals =
+            argument.starts_with("--") ? argument.find('=') : std::string::npos;
+        const std::string name = argument.substr(0, equals);
+        const auto option = std::find_if(known.begin(), known.end(), [&name](const Known& each) {
+            return name == each.name || (each.also != nullptr && name == each.also);
+        });
+        if (option == known.end()) {
+            std::string names;
+            for (const Known& each : known) names += std::string(" ") + each.name;
+            return {ErrorCode::usage, "unknown option " + name + ": known are" + names};
+        }
+        std::string value;
+        if (option->has_value && equals != std::string::npos) {
+            value = argument.substr(equals + 1);
+        } else if (option->has_value) {
+            if (i + 1 == arguments.size()) return {ErrorCode::usage, name + " needs a value"};
+            value = arguments[++i];
+        } else if (equals != std::string::npos) {
+            return {ErrorCode::usage, name + " takes no value"};
+        }
+        options.values_.emplace_back(option->name, value);
+    }
+    return options;
+}
+
+bool Options::has(const std::string& name) const {
+    return std::any_of(values_.begin(), values_.end(),
+                       [&name](const auto& each) { return each.first == name; });
+}
+
+std::string Options::value(const std::string& name, const std::string& otherwise) const {
+    const auto last = std::find_if(values_.rbegin(), values_.rend(),
+                                   [&name](const auto& each) { return each.first == name; });
+    return last == values_.rend() ? otherwise : last->second;
+}
+
+int fail(const char* name, const Error& error) {
+    std::fprintf(stderr, "sluice %s: %s\n", name, error.message.c_str());
+    return static_cast<int>(error.code);
+}
+
+}  // namespace sluice::cli
+
+int main(int count, char** words) {
+    return sluice::cli::run({words + 1, words + std::max(count, 1)});
+}
