@@ -100,10 +100,34 @@ class Life(Scratch):
         self.assert_nothing_left(first.directory)
         second.wait_job(second.sbatch(["--gpus=1"], "true"))
 
+    def test_starts_at_the_same_time(self):
+        directories = [self.scratch / name for name in "abc"]
+        for directory in directories:
+            self.addCleanup(self.program, "stop", directory)
+        starts = [subprocess.Popen([PROGRAM, "start", directory, *MODE_OPTIONS], stdout=subprocess.DEVNULL) for directory in directories]
+        self.assertEqual([start.wait(120) for start in starts], [0, 0, 0])
+        self.assertEqual(len({port for directory in directories for port in Cluster.attach(directory).ports.values()}), 18)
+
     def test_start_again_in_the_same_folder(self):
         for _ in range(2):
             with self.cluster(dbd=False) as cluster:
                 self.assertEqual(cluster.sbatch(["--gpus=1"], "true"), 1)
+
+    def test_groups_partitions_and_slurm_lines(self):
+        cluster = self.cluster("Nodes=a1 Gpus=2 GpuType=p100\nNodes=b[1-2] Gpus=4 GpuType=rtx\nNodes=c1 Gpus=0\n"
+                               "Partition=gpus Nodes=a1,b[1-2] Default=YES\nPartition=cpus Nodes=c1\n"
+                               "Slurm=SchedulerParameters+=bf_continue\nSlurm=MaxJobCount=77\n",
+                               dbd=False, settings={"KillWait": 9}, conf=["MaxArraySize=55"])
+        cluster.start()
+        config = cluster.run(["scontrol", "show", "config"]).stdout
+        for pattern in ("SchedulerParameters .*,bf_continue", "MaxJobCount .* 77", "KillWait .* 9 sec", "MaxArraySize .* 55"):
+            self.assertRegex(config, pattern)
+        job = cluster.sbatch(["--gpus-per-node=rtx:3", "-N2"], "sleep 1000")
+        cluster.wait_job(job, "RUNNING")
+        held = cluster.job_gres()[job]
+        self.assertEqual({node: len(gpus) for node, gpus in held.items()}, {"b1": 3, "b2": 3})
+        self.assertEqual(cluster.node_gres(), {"a1": set(), "c1": set(), **held})
+        self.assertEqual(cluster.wait_job(cluster.sbatch(["-p", "cpus"], "true"))["NodeList"], "c1")
 
     def test_stop_ends_jobs_that_hide(self):
         cluster = self.cluster(dbd=False)

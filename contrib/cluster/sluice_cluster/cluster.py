@@ -29,11 +29,11 @@ _LAST_TO_STOP = ("slurmdbd", "mariadbd", "munged")
 
 
 def wait_for(condition, seconds, what):
-    """Polls until condition() is true and returns its value. ClusterError, naming `what`, after `seconds`."""
+    """Polls until condition() is true and returns its value. ClusterError after `seconds`, with the text `what` or what() in it."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         if time.monotonic() > deadline:
-            raise ClusterError(f"{what}: not within {seconds} s")
+            raise ClusterError(f"not within {seconds} s: {what() if callable(what) else what}")
         time.sleep(0.03)
     return value
 
@@ -103,8 +103,8 @@ class Cluster:
         with self._lock(wait=False):
             if processes.find(self.directory):
                 raise ClusterError(f"a cluster is running in {self.directory}: stop it first")
-            self._write_files()
             try:
+                self._write_files()
                 self._start_daemons()
             except BaseException:
                 self._end_processes()
@@ -129,7 +129,7 @@ class Cluster:
             raise ClusterError(f"{daemon} is not running")
         processes.send(pid, number)
         if number == signal.SIGKILL:
-            wait_for(lambda: not self._is_alive(pid), _STOP_SECONDS, f"end of {daemon}, pid {pid}")
+            wait_for(lambda: not self._is_alive(pid), _STOP_SECONDS, f"the end of {daemon}, pid {pid}")
 
     def restart(self, daemon):
         """Ends the daemon if it runs, starts it, and returns when it is ready."""
@@ -217,9 +217,9 @@ class Cluster:
         except KeyError:
             raise ClusterError(f"slurmctld knows no job {job_id}") from None
 
-    def node_records(self):
-        """{node: fields of `scontrol -d show node`}"""
-        return {fields["NodeName"]: fields for fields in map(records.parse_line, self._records("node"))}
+    def node_records(self, seconds=60):
+        """{node: fields of `scontrol -d show node`}; `seconds` as for query()."""
+        return {fields["NodeName"]: fields for fields in map(records.parse_line, self._records("node", seconds))}
 
     def node_gres(self):
         """{node: set of the GPU indexes in use}, as the nodes' records say."""
@@ -249,8 +249,8 @@ class Cluster:
 
     # How it is done
 
-    def _records(self, kind):
-        lines = self.query(["scontrol", "-o", "-d", "show", kind]).stdout.splitlines()
+    def _records(self, kind, seconds=60):
+        lines = self.query(["scontrol", "-o", "-d", "show", kind], seconds=seconds).stdout.splitlines()
         return [line for line in lines if line.startswith(("JobId=", "NodeName="))]
 
     def _check_name(self, daemon):
@@ -279,7 +279,8 @@ class Cluster:
         layout = self.layout
         sluice = None if self.stock else installation.sluice_files(self.plugin_dirs)
         slurm_plugins = installation.slurm_plugin_dir()
-        plugin_dirs = dict.fromkeys([*map(Path, self.plugin_dirs), *(sluice.plugin_dirs if sluice else ()), slurm_plugins])
+        given = [Path(folder).resolve() for folder in self.plugin_dirs]
+        plugin_dirs = dict.fromkeys([*given, *(sluice.plugin_dirs if sluice else ()), slurm_plugins])
         host, loopback = _host()
         _write(layout.record, "{}")
         layout.prepare(self.description.most_gpus)
@@ -342,14 +343,15 @@ class Cluster:
         _write(script, sql)
         with open(script, encoding="utf-8") as tables:
             child = self._spawn("mariadbd", ["--bootstrap"], tables)
-        wait_for(lambda: child.poll() is not None, _READY_SECONDS, "end of mariadbd --bootstrap")
+        wait_for(lambda: child.poll() is not None, _READY_SECONDS, "the end of mariadbd --bootstrap")
         if child.returncode:
             raise ClusterError(f"mariadbd --bootstrap ended with status {child.returncode}; {self._tail('mariadbd')}")
 
     def _mariadbd(self):
-        """Small and with few writes; a killed daemon loses nothing, a killed machine may."""
+        """Small and with few writes: a killed daemon loses nothing, a killed machine may. With a tmpdir of its own, because at
+        start a mariadbd removes every other one's temporary tables from there."""
         return [installation.program("mariadbd"), "--no-defaults", "--user=root", "--skip-networking",
-                f"--datadir={self.layout.database}", f"--socket={self.layout.database_socket}",
+                f"--datadir={self.layout.database}", f"--tmpdir={self.layout.database_tmp}", f"--socket={self.layout.database_socket}",
                 f"--pid-file={self.layout.run}/mariadbd.own.pid", "--skip-log-bin", "--performance-schema=off",
                 "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M", "--innodb-flush-log-at-trx-commit=2",
                 "--innodb-temp-data-file-path=ibtmp1:1M:autoextend", "--innodb-lock-wait-timeout=900", "--aria-log-file-size=8M"]
@@ -392,34 +394,30 @@ class Cluster:
                 return ports.is_listening(self.ports[daemon])
             return _accepts(self.layout.munge_socket if daemon == "munged" else self.layout.database_socket)
 
-        try:
-            wait_for(ready, _READY_SECONDS, f"{daemon} does not answer")
-        except ClusterError as error:
-            if child.poll() is not None:
-                raise
-            raise ClusterError(f"{error}; {self._tail(daemon)}") from None
+        wait_for(ready, _READY_SECONDS, lambda: f"{daemon} does not answer; {self._tail(daemon)}")
 
     def _wait_nodes(self, names):
         """Until the nodes have registered and can take jobs."""
-        bad = {}
+        problem = ""
 
         def ready():
+            nonlocal problem
             pids = self._recorded_pids()
             for daemon in [*names, "slurmctld"]:
                 if daemon not in pids:
                     raise ClusterError(f"{daemon} has ended; {self._tail(daemon)}")
-            nodes = self.node_records()
-            bad.clear()
-            bad.update({name: nodes[name] for name in names if not _is_up(nodes[name])})
-            return not bad
+            try:
+                nodes = self.node_records(seconds=0)
+            except ClusterError as error:
+                problem = str(error)
+                return False
+            down = next((nodes[name] for name in names if not _is_up(nodes[name])), None)
+            if down:
+                name, state, reason = down["NodeName"], down["State"], down.get("Reason", "none")
+                problem = f"{name} is {state}, Reason={reason}; {self._tail(name)}"
+            return not down
 
-        try:
-            wait_for(ready, _READY_SECONDS, "nodes do not come up")
-        except ClusterError as error:
-            if not bad:
-                raise
-            name, fields = next(iter(bad.items()))
-            raise ClusterError(f"{error}: {name} is {fields['State']}, Reason={fields.get('Reason', 'none')}; {self._tail(name)}") from None
+        wait_for(ready, _READY_SECONDS, lambda: f"nodes do not come up: {problem}")
 
     def _tail(self, daemon):
         """Of what it printed, which has what comes before the log is opened and after a crash too."""
@@ -446,15 +444,14 @@ class Cluster:
         return {daemon: pid for daemon, pid in pids.items() if pid in ours}
 
     def _end_gracefully(self, pids):
-        for pid in pids:
-            processes.send(pid, signal.SIGTERM)
-            processes.send(pid, signal.SIGCONT)
-        deadline = time.monotonic() + _STOP_SECONDS
-        while left := [pid for pid in pids if self._is_alive(pid)]:
-            if time.monotonic() > deadline:
-                for pid in left:
-                    processes.send(pid, signal.SIGKILL)
-            time.sleep(0.02)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            pids = [pid for pid in pids if self._is_alive(pid)]
+            for pid in pids:
+                processes.send(pid, number)
+                processes.send(pid, signal.SIGCONT)
+            deadline = time.monotonic() + _STOP_SECONDS
+            while any(self._is_alive(pid) for pid in pids) and time.monotonic() < deadline:
+                time.sleep(0.02)
 
     def _end_processes(self):
         """Daemons get the chance to save their state; jobs do not. Returns the pids that are left."""

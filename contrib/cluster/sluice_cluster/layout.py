@@ -33,6 +33,7 @@ class Layout:
         self.munge_socket = self.run / "munge.socket"
         self.secret = self.root / "secret"
         self.database = self.secret / "database"
+        self.database_tmp = self.secret / "tmp"
         self.database_socket = self.secret / "mariadb.socket"
         self.state = self.root / "state"
         self.spool = self.root / "spool"
@@ -55,8 +56,9 @@ class Layout:
         """Makes an empty cluster folder, on top of a stopped cluster's if there is one (whose jobs/ stays)."""
         for name in ("etc", "log", "run", "secret", "state", "spool", "dev"):
             shutil.rmtree(self.root / name, ignore_errors=True)
-        for path, mode in ((self.etc, 0o755), (self.topology, 0o755), (self.log, 0o755), (self.run, 0o755), (self.secret, 0o700),
-                           (self.database, 0o700), (self.state, 0o700), (self.state / "slurmctld", 0o700), (self.spool, 0o755),
+        for path, mode in ((self.etc, 0o755), (self.topology, 0o755), (self.log, 0o755), (self.run, 0o755),
+                           (self.secret, 0o700), (self.database, 0o700), (self.database_tmp, 0o700),
+                           (self.state, 0o700), (self.state / "slurmctld", 0o700), (self.spool, 0o755),
                            (self.devices, 0o755), (self.jobs, 0o1777)):
             path.mkdir(exist_ok=True)
             path.chmod(mode)
