@@ -1,4 +1,4 @@
-# Unit tests: one GoogleTest program, one file a folder of common/.
+# Unit tests: one GoogleTest program, one file a folder of common/, and one for the parts of plugins/ that need no Slurm.
 if HAVE_GTEST
 check_PROGRAMS += tests/unit/unit_tests
 TESTS += tests/unit/unit_tests
@@ -13,7 +13,21 @@ tests_unit_unit_tests_SOURCES = \
 	tests/unit/model_test.cpp \
 	tests/unit/allocator_test.cpp \
 	tests/unit/report_test.cpp \
-	tests/unit/store_test.cpp
+	tests/unit/store_test.cpp \
+	tests/unit/plugins_test.cpp \
+	plugins/job_submit/inbox.cpp \
+	plugins/job_submit/inbox.hpp \
+	plugins/job_submit/tracker.cpp \
+	plugins/job_submit/tracker.hpp \
+	plugins/job_submit/views.cpp \
+	plugins/job_submit/views.hpp \
+	plugins/slurm/controller.hpp \
+	plugins/slurm/gpu_request.cpp \
+	plugins/slurm/gpu_request.hpp \
+	plugins/slurm/spank_options.cpp \
+	plugins/slurm/spank_options.hpp \
+	plugins/spank/agent/checkpoint.cpp \
+	plugins/spank/agent/checkpoint.hpp
 tests_unit_unit_tests_CPPFLAGS = $(CORE_CPPFLAGS) $(GTEST_CFLAGS) -DTEST_DATA='"$(abs_top_srcdir)/tests/data"'
 tests_unit_unit_tests_LDADD = common/libsluice.la $(GTEST_LIBS) -lgtest_main $(JANSSON_LIBS)
 endif

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The parts of plugins/ that need no Slurm: requests as text, options in an environment, the budget
+// of records, what is kept of a job, and the views that policies read.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+#include "plugins/job_submit/inbox.hpp"
+#include "plugins/job_submit/tracker.hpp"
+#include "plugins/job_submit/views.hpp"
+#include "plugins/slurm/gpu_request.hpp"
+#include "plugins/slurm/spank_options.hpp"
+#include "plugins/spank/agent/checkpoint.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace sluice::slurm {
+namespace {
+
+using Form = GpuRequest::Form;
+
+TEST(GpuRequest, ReadsTheFormsOfBothReleases) {
+    const auto read = [](const char* per_job, const char* per_node) {
+        return parse_gpu_request(per_job, per_node, nullptr, nullptr);
+    };
+    EXPECT_EQ(read(nullptr, nullptr).form, Form::none);
+    EXPECT_EQ(read("license:a:2", nullptr).form, Form::none);
+    for (const char* text :
+         {"gres:gpu:4", "gres/gpu:4", "gpu:4", "gres:gpu:v100:4", "gres/gpu=4"}) {
+        EXPECT_EQ(read(text, nullptr).form, Form::per_job) << text;
+        EXPECT_EQ(read(text, nullptr).count, 4) << text;
+        EXPECT_EQ(read(nullptr, text).form, Form::per_node) << text;
+    }
+    EXPECT_EQ(read("gres:gpu", nullptr).count, 1);
+    EXPECT_EQ(read("gres:gpu:v100", nullptr).count, 1);
+    EXPECT_EQ(read("gres:gpus:4", nullptr).form, Form::none);
+}
+
+TEST(GpuRequest, LeavesAloneWhatItCannotChange) {
+    EXPECT_EQ(parse_gpu_request("gres:gpu:a:1,gres:gpu:b:1", nullptr, nullptr, nullptr).form,
+              Form::other);
+    EXPECT_EQ(parse_gpu_request("gres:gpu:4", "gres:gpu:2", nullptr, nullptr).form, Form::other);
+    EXPECT_EQ(parse_gpu_request(nullptr, nullptr, "gres:gpu:2", nullptr).form, Form::other);
+    EXPECT_EQ(parse_gpu_request(nullptr, nullptr, nullptr, "gres:gpu:2").form, Form::other);
+    for (const char* text : {"gres:gpu:4k", "gres:gpu:0", "gres:gpu:99999999999999999999"})
+        EXPECT_EQ(parse_gpu_request(text, nullptr, nullptr, nullptr).form, Form::other) << text;
+}
+
+TEST(GpuRequest, ReplacesTheCountAndNothingElse) {
+    EXPECT_EQ(with_gpu_count("gres:gpu:4", 8), "gres:gpu:8");
+    EXPECT_EQ(with_gpu_count("gres/gpu:v100:4,license:a:2", 1), "gres/gpu:v100:1,license:a:2");
+    EXPECT_EQ(with_gpu_count("gres:gpu", 2), "gres:gpu:2");
+    EXPECT_EQ(with_gpu_count("gres:gpu:v100", 2), "gres:gpu:v100:2");
+}
+
+TEST(SpankOptions, FindsOursAmongOthers) {
+    std::string ours = "_SLURM_SPANK_OPTION_sluice_train_gpus=1-8";
+    std::string prefixed = "SPANK__SLURM_SPANK_OPTION_sluice_train_model=a=b";
+    std::string other = "_SLURM_SPANK_OPTION_pyxis_container=x";
+    std::string no_value = "_SLURM_SPANK_OPTION_sluice_train_loss";
+    char* environment[] = {ours.data(), nullptr, other.data(), prefixed.data(), no_value.data()};
+    const auto options = options_in(environment, 5);
+    ASSERT_EQ(options.size(), 2u);
+    EXPECT_EQ(options[0], (std::pair<std::string, std::string>("train_gpus", "1-8")));
+    EXPECT_EQ(options[1], (std::pair<std::string, std::string>("train_model", "a=b")));
+    EXPECT_TRUE(options_in(nullptr, 3).empty());
+}
+
+TEST(Inbox, KeepsTheBudget) {
+    Config config;
+    config.min_sample_interval = std::chrono::seconds(10);
+    config.max_records_per_second = 2;
+    Inbox inbox;
+    const auto start = Inbox::Clock::time_point(std::chrono::hours(1));
+    Record record;
+    EXPECT_TRUE(inbox.admit(1, record, config, start));
+    EXPECT_FALSE(inbox.admit(1, record, config, start + std::chrono::seconds(9)));
+    EXPECT_TRUE(inbox.admit(1, record, config, start + std::chrono::seconds(10)));
+    EXPECT_TRUE(inbox.admit(2, record, config, start + std::chrono::seconds(10)));
+    EXPECT_FALSE(inbox.admit(3, record, config, start + std::chrono::seconds(10)));
+    EXPECT_TRUE(inbox.admit(3, record, config, start + std::chrono::seconds(11)));
+    EXPECT_EQ(inbox.take().size(), 4u);
+    EXPECT_TRUE(inbox.take().empty());
+    EXPECT_EQ(inbox.counters().accepted, 4u);
+    EXPECT_EQ(inbox.counters().over_budget, 2u);
+}
+
+TEST(Inbox, AnAnswerToACheckpointIsNeverTooSoonButOnlyOnce) {
+    Config config;
+    Inbox inbox;
+    const auto now = Inbox::Clock::time_point(std::chrono::hours(1));
+    Record record;
+    EXPECT_TRUE(inbox.admit(1, record, config, now));
+    record.checkpointed = true;
+    EXPECT_TRUE(inbox.admit(1, record, config, now));
+    EXPECT_FALSE(inbox.admit(1, record, config, now));
+    record.restarts = 1;
+    EXPECT_TRUE(inbox.admit(1, record, config, now));
+}
+
+TEST(TrackedJob, SurvivesTheJournal) {
+    TrackedJob job;
+    Record record;
+    record.restarts = 2;
+    record.step = 120;
+    record.loss = 1.5;
+    record.points = 20;
+    record.gpus = 4;
+    record.steps_per_second = 3.5;
+    job.resize = Resize{Resize::Phase::requeued, 4, 8, 2, 1795993535, false, "more \"to\" gain"};
+    job.learn(record);
+    job.resize_times = {1795990000};
+    job.last_resize = 1795990000;
+    const auto back = parse_tracked_job(to_text(job));
+    ASSERT_TRUE(back) << back.error().message;
+    ASSERT_TRUE(back->record);
+    EXPECT_EQ(back->record->step, 120);
+    EXPECT_EQ(back->speeds.at(4).steps_per_second, 3.5);
+    ASSERT_TRUE(back->resize);
+    EXPECT_EQ(back->resize->phase, Resize::Phase::requeued);
+    EXPECT_EQ(back->resize->to, 8);
+    EXPECT_EQ(back->resize->reason, "more \"to\" gain");
+    EXPECT_EQ(back->resize_times, job.resize_times);
+    EXPECT_EQ(to_text(*back), to_text(job));
+}
+
+TEST(TrackedJob, OnlyAnAnswerOfTheSignalledRunCounts) {
+    TrackedJob job;
+    job.resize = Resize{Resize::Phase::signalled, 4, 8, 1, 0, false, ""};
+    Record record;
+    record.checkpointed = true;
+    record.restarts = 0;
+    job.learn(record);
+    EXPECT_FALSE(job.resize->checkpointed);
+    record.restarts = 1;
+    job.learn(record);
+    EXPECT_TRUE(job.resize->checkpointed);
+}
+
+TEST(TrackedJob, RefusesWhatIsNoState) {
+    for (const char* text : {"", "[]", "{", "{\"record\":\"sluice1:broken\"}"})
+        EXPECT_FALSE(parse_tracked_job(text)) << text;
+}
+
+class Views : public ::testing::Test {
+  protected:
+    Views() {
+        facts.nodes = {{"n1", 8, true}, {"n2", 8, false}, {"n3", 4, true}};
+        facts.partitions = {{"main", {0, 1}}, {"other", {0, 2}}};
+    }
+
+    JobFacts& add(std::uint32_t id, JobState state, int gpus, const char* partition) {
+        JobFacts job;
+        job.id = id;
+        job.state = state;
+        job.gpus = gpus;
+        job.partition = partition;
+        job.priority = 100 - id;
+        job.start = 1000 + id;
+        job.node_count = 1;
+        facts.jobs.push_back(job);
+        return facts.jobs.back();
+    }
+    void make_malleable(JobFacts& job) {
+        JobSpec spec;
+        spec.sizes = {1, 2, 4, 8};
+        spec.resize = ResizeMode::restart;
+        job.spec = spec;
+        job.request_resizable = job.requeueable = true;
+    }
+    ClusterView view(std::size_t partition) {
+        return partition_view(facts, facts.partitions[partition], tracked, config, 5000);
+    }
+
+    ClusterFacts facts;
+    std::map<std::uint32_t, TrackedJob> tracked;
+    Config config;
+};
+
+TEST_F(Views, OrderIsRunningByStartThenPendingByPriority) {
+    add(5, JobState::pending, 1, "main").priority = 7;
+    add(4, JobState::pending, 1, "main").priority = 9;
+    add(3, JobState::running, 2, "main").held = {{0, 2}};
+    add(2, JobState::running, 2, "main").held = {{0, 2}};
+    facts.jobs.back().start = 2000;
+    const ClusterView seen = view(0);
+    std::vector<std::uint32_t> ids;
+    for (const JobView& job : seen.jobs) ids.push_back(job.id);
+    EXPECT_EQ(ids, (std::vector<std::uint32_t>{3, 2, 4, 5}));
+}
+
+TEST_F(Views, ANodeThatTakesNoJobsHasRoomForThoseItHas) {
+    add(1, JobState::running, 3, "main").held = {{1, 3}};
+    EXPECT_EQ(view(0).nodes[1].gpus, 3);
+    EXPECT_EQ(view(0).nodes[0].gpus, 8);
+}
+
+TEST_F(Views, WhatOtherPartitionsHoldHereCannotBeChanged) {
+    JobFacts& job = add(1, JobState::running, 6, "other");
+    job.held = {{0, 4}, {2, 2}};
+    make_malleable(job);
+    tracked[1].record = Record();
+    const ClusterView seen = view(0);
+    ASSERT_EQ(seen.jobs.size(), 1u);
+    EXPECT_EQ(seen.jobs[0].current, 4);
+    EXPECT_FALSE(seen.jobs[0].resizable);
+    EXPECT_EQ(seen.jobs[0].sizes, std::vector<int>{4});
+}
+
+TEST_F(Views, ARunningJobIsResizableOnceItsAgentHasSpokenInThisRun) {
+    JobFacts& job = add(1, JobState::running, 4, "main");
+    job.held = {{0, 4}};
+    job.restarts = 1;
+    make_malleable(job);
+    EXPECT_FALSE(view(0).jobs[0].resizable);
+    tracked[1].record = Record();
+    EXPECT_FALSE(view(0).jobs[0].resizable);
+    tracked[1].record->restarts = 1;
+    EXPECT_TRUE(view(0).jobs[0].resizable);
+    EXPECT_EQ(view(0).jobs[0].sizes, (std::vector<int>{1, 2, 4, 8}));
+    tracked[1].resize = Resize{};
+    EXPECT_FALSE(view(0).jobs[0].resizable);
+    tracked[1].resize.reset();
+    facts.jobs[0].state = JobState::completing;
+    EXPECT_FALSE(view(0).jobs[0].resizable);
+}
+
+TEST_F(Views, SizesFitTheNumberOfNodes) {
+    JobFacts& job = add(1, JobState::pending, 4, "main");
+    make_malleable(job);
+    job.spec->sizes = {1, 2, 3, 4, 6};
+    job.node_count = 2;
+    EXPECT_EQ(view(0).jobs[0].sizes, (std::vector<int>{2, 4, 6}));
+}
+
+TEST_F(Views, AJobOnItsWayBackAsksForWhatItWasPromised) {
+    JobFacts& job = add(1, JobState::pending, 4, "main");
+    make_malleable(job);
+    job.eligible = false;
+    EXPECT_TRUE(view(0).jobs.empty());
+    tracked[1].resize = Resize{Resize::Phase::requeued, 4, 8, 0, 0, true, ""};
+    ASSERT_EQ(view(0).jobs.size(), 1u);
+    EXPECT_EQ(view(0).jobs[0].sizes, std::vector<int>{8});
+}
+
+TEST(Checkpoint, OnlyProcessesThatCatchTheSignalAreFound) {
+    int ready[2];
+    ASSERT_EQ(pipe(ready), 0);
+    const pid_t parent = fork();
+    if (parent == 0) {
+        const pid_t catcher = fork();
+        if (catcher == 0) {
+            std::signal(SIGUSR2, [](int) {});
+            [[maybe_unused]] const auto said = write(ready[1], "x", 1);
+            for (;;) pause();
+        }
+        [[maybe_unused]] const auto said = write(ready[1], &catcher, sizeof(catcher));
+        for (;;) pause();
+    }
+    char bytes[1 + sizeof(pid_t)];
+    std::size_t have = 0;
+    while (have < sizeof(bytes)) {
+        const ssize_t got = read(ready[0], bytes + have, sizeof(bytes) - have);
+        ASSERT_GT(got, 0);
+        have += static_cast<std::size_t>(got);
+    }
+    const auto found = agent::catchers_below(parent, getpid(), SIGUSR2);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_NE(found[0], parent);
+    EXPECT_TRUE(agent::catchers_below(parent, getpid(), SIGUSR1).empty());
+    EXPECT_TRUE(agent::catchers_below(parent, found[0], SIGUSR2).empty());
+    kill(found[0], SIGKILL);
+    kill(parent, SIGKILL);
+    waitpid(parent, nullptr, 0);
+}
+
+}  // namespace
+}  // namespace sluice::slurm
