@@ -31,3 +31,10 @@ tests_unit_unit_tests_SOURCES = \
 tests_unit_unit_tests_CPPFLAGS = $(CORE_CPPFLAGS) $(GTEST_CFLAGS) -DTEST_DATA='"$(abs_top_srcdir)/tests/data"'
 tests_unit_unit_tests_LDADD = common/libsluice.la $(GTEST_LIBS) -lgtest_main $(JANSSON_LIBS)
 endif
+EXTRA_DIST += tests/data
+
+# The command line tool, from outside.
+TESTS += tests/cli/sets_test tests/cli/man_test
+EXTRA_DIST += tests/cli/sets_test tests/cli/man_test
+
+include tests/fuzz/local.mk
