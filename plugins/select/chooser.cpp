@@ -179,7 +179,7 @@ void Chooser::survey() {
             !tables_.wants(here->node, here->count))
             continue;
         Result<GpuGraph> graph = gres_graph(*here);
-        if (graph) tables_.offer(here->node, *std::move(graph));
+        if (graph && graph->informative()) tables_.offer(here->node, *std::move(graph));
     }
 }
 
