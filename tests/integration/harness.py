@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the tests on real daemons share: their clusters, jobs without a process, and the truth about who holds which GPU.
+
+SLUICE_BUILD names the build folder whose plugins are tested, SLUICE_FULL_TESTS=1 asks for the long forms.
+"""
+
+import itertools
+import os
+import re
+import shutil
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "contrib" / "cluster"))
+
+from sluice_cluster import Cluster, hostlist, records, wait_for  # noqa: E402  found by the line above
+
+EXAMPLES = ROOT / "contrib" / "cluster" / "examples"
+FULL = os.environ.get("SLUICE_FULL_TESTS") == "1"
+USERS = ("nobody", "daemon", "games", "www-data")  # Debian has them; root is another one
+
+_LOG_LINES_OF_A_FAILURE = 25
+
+
+def build_folder():
+    """The build tree; tests that need a program of it are skipped without one."""
+    folder = os.environ.get("SLUICE_BUILD")
+    if not folder:
+        raise unittest.SkipTest("SLUICE_BUILD names no build folder")
+    return Path(folder).resolve()
+
+
+def say(text):
+    """A line for people, shown by tests/run.py below the name of the test."""
+    print(text, flush=True)
+
+
+class ClusterTest(unittest.TestCase):
+    """Tests with clusters of their own, in a folder that nothing outlives. A failure shows the end of each slurmctld's log."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = Path(tempfile.mkdtemp(prefix="sluice-test-"))
+        cls.scratch.chmod(0o755)
+        cls.addClassCleanup(shutil.rmtree, cls.scratch, ignore_errors=True)
+        cls.clusters = []
+
+    @classmethod
+    def cluster(cls, description, name=None, **options):
+        """A started cluster. It ends with the class unless it is stopped before."""
+        options.setdefault("dbd", False)
+        cluster = Cluster(cls.scratch / (name or f"c{len(cls.clusters) + 1}"), description, **options)
+        cls.addClassCleanup(cluster.stop)
+        cls.clusters.append(cluster)
+        cluster.start()
+        return cluster
+
+    def run(self, result=None):
+        bad_before = len(result.failures) + len(result.errors) if result else 0
+        outcome = super().run(result)
+        if result and len(result.failures) + len(result.errors) > bad_before:
+            for cluster in self.clusters:
+                say(f"slurmctld of {cluster.directory.name}, the end of its log:")
+                for line in cluster.log("slurmctld").splitlines()[-_LOG_LINES_OF_A_FAILURE:]:
+                    say(f"  {line}")
+        return outcome
+
+
+def allocate(cluster, *words, user=None, timeout=20):
+    """A job without any process, started at once: its id. It holds what it was given until end_job()."""
+    result = cluster.run(["salloc", "--no-shell", *words], user=user, timeout=timeout)
+    return int(re.search(r"Granted job allocation (\d+)", result.stderr).group(1))
+
+
+def end_job(cluster, job):
+    """Cancels it and returns once it has given back everything."""
+    cluster.run(["scancel", str(job)])
+    wait_ended(cluster, job)
+
+
+def wait_ended(cluster, job, timeout=30):
+    return wait_for(lambda: (fields := cluster.job(job))["JobState"] in ENDED and fields, timeout, f"end of job {job}")
+
+
+ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT"}
+
+
+def sluice_lines(cluster):
+    """What Sluice has logged in slurmctld, without time stamps."""
+    return [line.partition("] ")[2] for line in cluster.log("slurmctld").splitlines() if "] sluice: " in line or "error: sluice: " in line]
+
+
+def tres_gpus(tres):
+    """GPUs in a TRES text: gres/gpu where it stands, else the sum of its types."""
+    counts = dict(re.findall(r"(gres/gpu(?::[^=,]+)?)=(\d+)", tres))
+    if "gres/gpu" in counts:
+        return int(counts["gres/gpu"])
+    return sum(map(int, counts.values()))
+
+
+def gpu_errors(cluster):
+    """Everything that is wrong with the books about GPUs and cores, as texts; empty when all of them agree.
+
+    The books: the jobs' detail lines (node, cores, GPU indexes), the jobs' TRES, the nodes' GresUsed with its count and its
+    indexes, the nodes' AllocTRES, and squeue. Ask only when nothing starts or ends.
+    """
+    errors = []
+    owners = {}
+    cores = {}
+    counted = {}
+    queue = dict(line.split("|") for line in cluster.query(["squeue", "-ha", "-tR,CG,S", "-O", "JobID:|,tres-alloc:200"])
+                 .stdout.replace(" ", "").splitlines())
+    for line in cluster.query(["scontrol", "-o", "-d", "show", "job"]).stdout.splitlines():
+        if not line.startswith("JobId="):
+            continue
+        fields = records.parse_line(line)
+        job, state = fields["JobId"], fields["JobState"]
+        held = records.job_gpus(line)
+        if state not in ("RUNNING", "SUSPENDED", "COMPLETING"):
+            continue
+        total = sum(map(len, held.values()))
+        for name, value in (("TRES", fields.get("TRES", "")), ("squeue", queue.get(job, ""))):
+            if cluster.dbd and tres_gpus(value) != total:
+                errors.append(f"job {job} holds {total} GPUs, its {name} says {value}")
+        for node, indexes in held.items():
+            counted[node] = counted.get(node, 0) + len(indexes)
+            for index in indexes:
+                if (other := owners.setdefault((node, index), job)) != job:
+                    errors.append(f"GPU {index} of {node} is held by jobs {other} and {job}")
+        for node, cpus in _job_cpus(line).items():
+            for cpu in cpus:
+                if (other := cores.setdefault((node, cpu), job)) != job:
+                    errors.append(f"CPU {cpu} of {node} is held by jobs {other} and {job}")
+    for name, fields in cluster.node_records().items():
+        used = records.gpu_indexes(fields.get("GresUsed", ""))
+        count = sum(map(int, re.findall(r"gpu:[^:,]+:(\d+)\(IDX", fields.get("GresUsed", ""))))
+        owned = {index for node, index in owners if node == name}
+        if used != owned:
+            errors.append(f"{name}: GresUsed={fields.get('GresUsed')}, its jobs hold {sorted(owned)}")
+        if count != counted.get(name, 0):
+            errors.append(f"{name}: GresUsed={fields.get('GresUsed')}, its jobs hold {counted.get(name, 0)} GPUs")
+        if cluster.dbd and tres_gpus(fields.get("AllocTRES", "")) != counted.get(name, 0):
+            errors.append(f"{name}: AllocTRES={fields.get('AllocTRES')}, its jobs hold {counted.get(name, 0)} GPUs")
+    return errors
+
+
+def _job_cpus(line):
+    """{node: set of CPU numbers} of one record of `scontrol -d show job`."""
+    cpus = {}
+    for nodes, numbers in re.findall(r" Nodes=(\S+) CPU_IDs=([0-9,-]+) Mem=", line):
+        for node in hostlist.expand(nodes):
+            cpus.setdefault(node, set()).update(itertools.chain.from_iterable(
+                range(int(first), int(last or first) + 1)
+                for first, _, last in (part.partition("-") for part in numbers.split(","))))
+    return cpus
