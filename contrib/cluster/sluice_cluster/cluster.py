@@ -123,7 +123,6 @@ class Cluster:
 
     def kill(self, daemon, number=signal.SIGKILL):
         """Sends a signal to one daemon and nothing else; slurmstepds and jobs stay. After SIGKILL it is gone on return."""
-        _require_root()
         pid = self.pid(daemon)
         if not pid:
             raise ClusterError(f"{daemon} is not running")
@@ -296,13 +295,13 @@ class Cluster:
             settings.add_line(line)
         _write(layout.slurm_conf, settings.text())
         _write(layout.etc / "gres.conf", config_files.gres_conf(layout, self.description))
-        _write(layout.etc / "plugstack.conf", config_files.plugstack_conf(sluice))
+        options = [f"{key}={value}" for key, value in self.sluice.items()]
+        _write(layout.etc / "plugstack.conf", config_files.plugstack_conf(sluice, options))
         if self.dbd:
             _write(layout.etc / "slurmdbd.conf",
                    config_files.slurmdbd_conf(layout, self.ports["slurmdbd"], host, loopback, slurm_plugins), 0o600)
             _write(layout.secret / "accounts", config_files.accounts(_login_users()))
         if sluice:
-            options = [f"{key}={value}" for key, value in self.sluice.items()]
             _write(layout.etc / "sluice.conf", config_files.sluice_conf(layout, self._copy_topologies(), options))
         (layout.secret / "munge.key").write_bytes(secrets.token_bytes(128))
         (layout.secret / "munge.key").chmod(0o600)
@@ -433,6 +432,7 @@ class Cluster:
 
     def _recorded_pids(self):
         """{daemon: pid} of those that live. A pid that meanwhile belongs to another program does not count."""
+        _require_root()
         pids = {}
         for path in self.layout.run.glob("*.pid"):
             if path.name.endswith(".own.pid"):
@@ -469,7 +469,7 @@ class Cluster:
 
 def _require_root():
     if os.geteuid() != 0:
-        raise ClusterError("this takes root: a cluster runs jobs as several users and makes device nodes")
+        raise ClusterError("this takes root: a cluster has device nodes, and processes of several users")
 
 
 def _description(source):

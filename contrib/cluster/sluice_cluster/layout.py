@@ -6,7 +6,7 @@ import shutil
 import stat
 from pathlib import Path
 
-from .errors import UsageError
+from .errors import ClusterError, UsageError
 from .installation import check_users_can_enter
 
 _SOCKET_PATH_LIMIT = 107
@@ -64,7 +64,10 @@ class Layout:
             path.chmod(mode)
         for gpu in range(gpus):
             # A second /dev/null. Slurm hands out only character devices.
-            os.mknod(self.device(gpu), 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+            try:
+                os.mknod(self.device(gpu), 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+            except PermissionError:
+                raise ClusterError(f"cannot make the device node {self.device(gpu)}: this takes root with CAP_MKNOD") from None
             self.device(gpu).chmod(0o666)
 
     def make_root(self):
