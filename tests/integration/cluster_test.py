@@ -20,7 +20,7 @@ _CONTRIB = Path(__file__).resolve().parents[2] / "contrib" / "cluster"
 sys.path.insert(0, str(_CONTRIB))
 
 from sluice_cluster import Cluster, ClusterError, DescriptionError, UsageError, wait_for  # noqa: E402  found by the line above
-from sluice_cluster import config_files, description, gpu_topology, hostlist, processes, records  # noqa: E402
+from sluice_cluster import config_files, description, gpu_topology, hostlist, installation, processes, records  # noqa: E402
 
 PROGRAM = _CONTRIB / "cluster"
 EXAMPLES = _CONTRIB / "examples"
@@ -306,6 +306,17 @@ class Jobs(unittest.TestCase):
             self.assertIn("Permission denied", self.cluster.run(["ls", f"{path}/"], user="nobody", check=False).stderr
                           if path.is_dir() else self.cluster.run(["cat", path], user="nobody", check=False).stderr)
 
+    def test_other_users_are_clients_only(self):
+        def program(*words):
+            return self.cluster.run([PROGRAM, *words], user="nobody", check=False)
+
+        self.assertIn("n[1-2]", program("run", self.cluster.directory, "--", "sinfo", "-h").stdout)
+        for words in (["start", "/tmp/sluice-none", "--stock"], ["stop", self.cluster.directory], ["status", self.cluster.directory],
+                      ["kill", self.cluster.directory, "n1"], ["restart", self.cluster.directory, "n1"]):
+            refused = program(*words)
+            self.assertEqual((refused.returncode, refused.stdout), (1, ""))
+            self.assertIn("this takes root", refused.stderr)
+
     def test_everything_listens_on_loopback_where_the_host_name_does(self):
         if "NoInAddrAny" not in self.cluster.layout.slurm_conf.read_text():
             self.skipTest("this host's name does not stand for 127.0.0.1")
@@ -419,6 +430,13 @@ class Texts(unittest.TestCase):
         for text in ("x", "=x", "a b=c", "A=1\nB=2"):
             with self.assertRaises(UsageError):
                 settings.change(text)
+
+    def test_plugstack(self):
+        files = installation.SluiceFiles((), Path("/b/spank_sluice.so"), Path("/b/sluice-agent"))
+        self.assertEqual(config_files.plugstack_conf(files, {"Interval": 5, "minSampleInterval": 2}),
+                         "optional /b/spank_sluice.so agent=/b/sluice-agent min_interval=2\n")
+        self.assertEqual(config_files.plugstack_conf(installation.SluiceFiles((), files.spank, None), {}), "optional /b/spank_sluice.so\n")
+        self.assertEqual(config_files.plugstack_conf(None, {}), "")
 
     def test_host_lists_and_records(self):
         self.assertEqual(hostlist.expand("n[1-3,07],gpu-1"), ["n1", "n2", "n3", "n07", "gpu-1"])

@@ -295,14 +295,13 @@ class Cluster:
             settings.add_line(line)
         _write(layout.slurm_conf, settings.text())
         _write(layout.etc / "gres.conf", config_files.gres_conf(layout, self.description))
-        options = [f"{key}={value}" for key, value in self.sluice.items()]
-        _write(layout.etc / "plugstack.conf", config_files.plugstack_conf(sluice, options))
+        _write(layout.etc / "plugstack.conf", config_files.plugstack_conf(sluice, self.sluice))
         if self.dbd:
             _write(layout.etc / "slurmdbd.conf",
                    config_files.slurmdbd_conf(layout, self.ports["slurmdbd"], host, loopback, slurm_plugins), 0o600)
             _write(layout.secret / "accounts", config_files.accounts(_login_users()))
         if sluice:
-            _write(layout.etc / "sluice.conf", config_files.sluice_conf(layout, self._copy_topologies(), options))
+            _write(layout.etc / "sluice.conf", config_files.sluice_conf(layout, self._copy_topologies(), self.sluice))
         (layout.secret / "munge.key").write_bytes(secrets.token_bytes(128))
         (layout.secret / "munge.key").chmod(0o600)
         _write(layout.record, json.dumps({"stock": self.stock, "dbd": self.dbd, "nodes": self.nodes, "ports": self.ports}, indent=1))

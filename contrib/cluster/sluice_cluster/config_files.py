@@ -159,18 +159,22 @@ def accounts(users):
     return "\n".join(lines) + "\n"
 
 
-def plugstack_conf(sluice):
-    """`sluice` is installation.SluiceFiles or None."""
+def plugstack_conf(sluice, options):
+    """`sluice` is installation.SluiceFiles or None. sluice.conf is for the controller: the agents' pace is told to the SPANK plugin."""
     if not sluice:
         return ""
-    return f"optional {sluice.spank}" + (f" agent={sluice.agent}" if sluice.agent else "") + "\n"
+    words = ["optional", str(sluice.spank)]
+    if sluice.agent:
+        words.append(f"agent={sluice.agent}")
+    words += [f"min_interval={value}" for key, value in options.items() if key.lower() == "minsampleinterval"]
+    return " ".join(words) + "\n"
 
 
 def sluice_conf(layout, topologies, options):
-    """`topologies`: pairs of (file name in the topology folder, host list)."""
+    """`topologies`: pairs of (file name in the topology folder, host list); `options`: {key: value}."""
     settings = Settings({"TopologyDir": layout.topology})
-    for option in options:
-        settings.change(option)
+    for key, value in options.items():
+        settings.change(f"{key}={value}")
     for name, host_list in topologies:
         settings.add_line(f"Topology={name} Nodes={host_list}")
     return settings.text()
