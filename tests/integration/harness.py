@@ -4,6 +4,7 @@
 SLUICE_BUILD names the build folder whose plugins are tested, SLUICE_FULL_TESTS=1 asks for the long forms.
 """
 
+import contextlib
 import itertools
 import os
 import re
@@ -58,15 +59,26 @@ class ClusterTest(unittest.TestCase):
         cluster.start()
         return cluster
 
-    def run(self, result=None):
-        bad_before = len(result.failures) + len(result.errors) if result else 0
-        outcome = super().run(result)
-        if result and len(result.failures) + len(result.errors) > bad_before:
+    def _callTestMethod(self, method):
+        with self._logs_at_failure():
+            super()._callTestMethod(method)
+
+    @contextlib.contextmanager
+    def subTest(self, *arguments, **parameters):
+        with super().subTest(*arguments, **parameters), self._logs_at_failure():
+            yield
+
+    @contextlib.contextmanager
+    def _logs_at_failure(self):
+        try:
+            yield
+        except unittest.SkipTest:
+            raise
+        except Exception as error:
             for cluster in self.clusters:
-                say(f"slurmctld of {cluster.directory.name}, the end of its log:")
-                for line in cluster.log("slurmctld").splitlines()[-_LOG_LINES_OF_A_FAILURE:]:
-                    say(f"  {line}")
-        return outcome
+                lines = cluster.log("slurmctld").splitlines()[-_LOG_LINES_OF_A_FAILURE:]
+                error.add_note("\n".join([f"slurmctld of {cluster.directory.name}, the end of its log:", *(f"  {line}" for line in lines)]))
+            raise
 
 
 def allocate(cluster, *words, user=None, timeout=20):
