@@ -41,7 +41,7 @@ void json_add(const Json& array, Json value);
 std::string json_line(const json_t* value);
 
 /// At most `limit` bytes, duplicate keys refused. Errors name the position.
-Result<Json> parse_json(std::string_view text, std::size_t limit = 64 * 1024);
+Result<Json> parse_json(std::string_view text, std::size_t limit = std::size_t{64} * 1024);
 
 /// Members of an object by type; nothing when absent or of another type.
 std::optional<double> json_number_at(const json_t* object,

@@ -81,6 +81,7 @@ inline constexpr uint32_t select_plugin_id = 151;
 
 /// The entry points of one loaded select plugin.
 struct SelectOps {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a declarator
 #define SLUICE_POINTER(type, name, parameters, arguments) type(*name) parameters = nullptr;
     SLUICE_SELECT_FORWARDED(SLUICE_POINTER)
     SLUICE_SELECT_OWN(SLUICE_POINTER)

@@ -79,7 +79,7 @@ bool is_agents_task(spank_t context) {
     if (node != 0 || task != 0) return false;
     if (step == batch_step) return true;
     // Steps of a batch job have their agent beside the script.
-    return step == 0 && environment_of(context, "SLURM_JOB_ID") != "" &&
+    return step == 0 && !environment_of(context, "SLURM_JOB_ID").empty() &&
            environment_of(context, "SLUICE_AGENT_JOB") != environment_of(context, "SLURM_JOB_ID");
 }
 
@@ -116,9 +116,11 @@ void launch_agent(spank_t context, const Arguments& arguments, const JobSpec& sp
     if (const char* conf = std::getenv("SLURM_CONF"))
         variables.push_back(std::string("SLURM_CONF=") + conf);
     std::vector<char*> command;
+    command.reserve(words.size() + 1);
     for (std::string& word : words) command.push_back(word.data());
     command.push_back(nullptr);
     std::vector<char*> environment;
+    environment.reserve(variables.size() + 1);
     for (std::string& variable : variables) environment.push_back(variable.data());
     environment.push_back(nullptr);
 

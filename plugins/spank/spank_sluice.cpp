@@ -61,12 +61,13 @@ void init(spank_t context, int count, char** values) {
 
 extern "C" {
 
-int slurm_spank_init(spank_t context, int count, char** values) noexcept {
+// spank.h declares these without noexcept, so they cannot have it; guarded() is all that they call.
+int slurm_spank_init(spank_t context, int count, char** values) {
     guarded("slurm_spank_init", [&] { init(context, count, values); });
     return ESPANK_SUCCESS;
 }
 
-int slurm_spank_init_post_opt(spank_t, int, char**) noexcept {
+int slurm_spank_init_post_opt(spank_t, int, char**) {
     int rc = ESPANK_SUCCESS;
     guarded("slurm_spank_init_post_opt", [&] {
         const spank_context_t where = spank_context();
@@ -80,7 +81,7 @@ int slurm_spank_init_post_opt(spank_t, int, char**) noexcept {
     return rc;
 }
 
-int slurm_spank_task_init(spank_t context, int, char**) noexcept {
+int slurm_spank_task_init(spank_t context, int, char**) {
     guarded("slurm_spank_task_init", [&] {
         if (!state || state->given.empty()) return;
         const Result<JobSpec> spec = spec_of(state->given);

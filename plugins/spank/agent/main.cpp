@@ -119,7 +119,7 @@ double now_s() {
 
 class Agent {
   public:
-    Agent(Setting setting, LossSource source, int gpus)
+    Agent(Setting setting, const LossSource& source, int gpus)
         : setting_(std::move(setting)),
           follower_(source.path),
           reader_({setting_.spec.loss_key, source.format}),
