@@ -1,4 +1,8 @@
 common_libsluice_la_SOURCES += \
+	common/model/curve_samples.cpp \
+	common/model/curve_samples.hpp \
+	common/model/hyperbola.cpp \
+	common/model/hyperbola.hpp \
 	common/model/loss_curve.cpp \
 	common/model/loss_curve.hpp \
 	common/model/record.cpp \

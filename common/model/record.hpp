@@ -3,8 +3,7 @@
 // What the agent of a job tells the controller (doc/formats/record-v1.txt): numbers only, at most
 // max_bytes, one line
 //
-//     sluice1:{"r":0,"k":1200,"l":2.31,"f":4.6,"n":87,"b":[b0,b1,b2],"c":[6
-//     numbers],"s":0.01,"v":3.9,"g":4}
+//     sluice1:{"r":0,"k":1200,"l":2.31,"n":87,"g":4,"v":3.9,"b":[...],"c":[...],"s":0.01,...}
 //
 // carried in the comment field of a job update. The controller trusts nothing in it: every number
 // is checked for range, and a user can lie only about the user's own job.
@@ -35,6 +34,8 @@ struct Record {
     std::string no_loss;  ///< where points is 0: the file and the keys seen, bounded, printable
 };
 
+/// no_loss is written only where points is 0, the curve only where it is not: that keeps any record
+/// within max_bytes.
 std::string to_text(const Record& record);
 
 /// bad_input that names the member, its value and the legal range. Unknown members are ignored (a
