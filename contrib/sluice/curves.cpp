@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// sluice losses, sluice fit: what the agent would read from a log, and what it would make of it.
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "common/base/json.hpp"
+#include "common/base/text.hpp"
+#include "common/model/loss_curve.hpp"
+#include "common/samples/loss_reader.hpp"
+#include "contrib/sluice/command.hpp"
+
+namespace sluice::cli {
+namespace {
+
+struct CloseFile {
+    void operator()(std::FILE* file) const {
+        if (file != stdin) std::fclose(file);
+    }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+/// "-" is standard input.
+Result<File> open_log(const std::string& path) {
+    if (path == "-") return File(stdin);
+    const auto bad = [&path](const std::string& why) {
+        return Error{ErrorCode::bad_input, printable(path, 200) + ": " + why +
+                                               ": write the name of a log, or - for "
+                                               "standard input"};
+    };
+    File file(std::fopen(path.c_str(), "rbe"));
+    if (!file) return bad(std::strerror(errno));
+    struct stat status {};
+    if (::fstat(::fileno(file.get()), &status) == 0 && S_ISDIR(status.st_mode)) {
+        return bad("is a directory");
+    }
+    return file;
+}
+
+Result<LossReaderOptions> reader_options(const Options& options) {
+    LossReaderOptions out;
+    out.key = options.value("--key");
+    bool named = false;
+    for (const char c : out.key) {
+        const char lower = static_cast<char>(c | 0x20);
+        named = named || (c >= '0' && c <= '9') || (lower >= 'a' && lower <= 'z');
+    }
+    if (options.has("--key") && (!named || out.key.size() > 64)) {
+        return {ErrorCode::usage, "--key \"" + printable(out.key, 64) +
+                                      "\": write the name of the loss as the log prints it, in 1 "
+                                      "to 64 characters"};
+    }
+    const std::string format = options.value("--format", "auto");
+    if (format == "auto") return out;
+    if (format == "text") {
+        out.format = LossReaderOptions::Format::text;
+    } else if (format == "jsonl") {
+        out.format = LossReaderOptions::Format::json_lines;
+    } else if (format == "csv") {
+        out.format = LossReaderOptions::Format::csv;
+    } else {
+        return {ErrorCode::usage,
+                "--format " + printable(format) + ": write auto, text, csv or jsonl"};
+    }
+    return out;
+}
+
+/// Reads the whole log; `take` gets the points as they come. not_found, with the names that were
+/// seen, where there are none.
+Status read_log(const std::string& path, const LossReaderOptions& options,
+                const std::function<void(const std::vector<LossPoint>&)>& take) {
+    const Result<File> file = open_log(path);
+    if (!file.ok()) return file.error();
+    LossReader reader(options);
+    std::vector<LossPoint> points;
+    bool found = false;
+    const auto pass_on = [&] {
+        found = found || !points.empty();
+        take(points);
+        points.clear();
+    };
+    std::vector<char> buffer(std::size_t{1} << 18);
+    for (;;) {
+        const std::size_t size = std::fread(buffer.data(), 1, buffer.size(), file->get());
+        if (size == 0) break;
+        reader.feed({buffer.data(), size}, points);
+        pass_on();
+    }
+    if (std::ferror(file->get()) != 0) {
+        return {ErrorCode::bad_input, printable(path, 200) + ": " + std::strerror(errno)};
+    }
+    reader.finish(points);
+    pass_on();
+    if (found) return {};
+    std::string keys;
+    for (const std::string& key : reader.keys_seen()) keys += (keys.empty() ? "" : ", ") + key;
+    return {ErrorCode::not_found, "no loss found in " + printable(path, 200) +
+                                      "; keys seen: " + (keys.empty() ? "none" : keys)};
+}
+
+std::string json_of(const LossPoint& point) {
+    const std::string loss = format_number(point.loss);
+    return "{\"step\":" + (point.step ? std::to_string(*point.step) : "null") +
+           ",\"loss\":" + (std::isfinite(point.loss) ? loss : '"' + loss + '"') + "}\n";
+}
+
+// --- fit
+
+struct Question {
+    std::optional<double> at;
+    std::optional<double> target;
+};
+
+Result<Question> question_of(const Options& options) {
+    Question question;
+    if (options.has("--at")) {
+        const auto step = parse_integer(options.value("--at"));
+        if (!step || *step < 0) {
+            return {ErrorCode::usage, "--at " + printable(options.value("--at")) +
+                                          ": write a step, a whole number from 0"};
+        }
+        question.at = static_cast<double>(*step);
+    }
+    if (options.has("--target")) {
+        question.target = parse_number(options.value("--target"));
+        if (!question.target || !std::isfinite(*question.target)) {
+            return {ErrorCode::usage, "--target " + printable(options.value("--target")) +
+                                          ": write a loss, a number"};
+        }
+    }
+    return question;
+}
+
+/// A step is whole; the far end of an interval may be none.
+Json json_step(double step) {
+    if (!(std::fabs(step) < 9e15)) return json_number(step);
+    return json_integer(static_cast<std::int64_t>(step));
+}
+
+Json json_at(double step, const Forecast& forecast) {
+    Json at = json_object();
+    json_put(at, "step", json_step(step));
+    json_put(at, "loss", json_number(forecast.value));
+    json_put(at, "low", json_number(forecast.low));
+    json_put(at, "high", json_number(forecast.high));
+    return at;
+}
+
+/// Without a forecast the loss is never reached.
+Json json_target(double loss, const Forecast* reached) {
+    Json target = json_object();
+    json_put(target, "loss", json_number(loss));
+    json_put(target, "step", reached ? json_step(std::ceil(reached->value)) : json_none());
+    json_put(target, "low", reached ? json_step(std::floor(reached->low)) : json_none());
+    json_put(target, "high", reached ? json_step(std::ceil(reached->high)) : json_none());
+    return target;
+}
+
+Json json_curve(const LossCurve& curve) {
+    Json parameters = json_object();
+    json_put(parameters, "b0", json_number(curve.b0));
+    json_put(parameters, "b1", json_number(curve.b1));
+    json_put(parameters, "b2", json_number(curve.b2));
+    Json out = json_object();
+    json_put(out, "family", json_text("hyperbola"));
+    json_put(out, "parameters", std::move(parameters));
+    json_put(out, "points", json_integer(curve.points));
+    json_put(out, "last_step", json_integer(curve.last_step));
+    json_put(out, "last_loss", json_number(curve.last_loss));
+    json_put(out, "residual", json_number(curve.residual));
+    return out;
+}
+
+/// Four significant digits, as a person reads a loss.
+std::string shown(double value) {
+    std::array<char, 32> text{};
+    const auto end =
+        std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, 4);
+    return {text.data(), end.ptr};
+}
+
+std::string shown_step(double step) {
+    return std::isfinite(step) ? format_fixed(step, 0) : "never";
+}
+
+std::string shown_interval(const Forecast& forecast) {
+    return shown(forecast.value) + " (80%: " + shown(forecast.low) + " to " + shown(forecast.high) +
+           ")";
+}
+
+void print_curve(const LossCurve& curve) {
+    const Forecast now = forecast_loss(curve, static_cast<double>(curve.last_step));
+    std::printf("curve   loss(k) = 1 / (%s k + %s) + %s, from %lld losses\n",
+                shown(curve.b0).c_str(), shown(curve.b1).c_str(), shown(curve.b2).c_str(),
+                static_cast<long long>(curve.points));
+    std::printf("now     step %lld: %s, single losses scatter by %s\n",
+                static_cast<long long>(curve.last_step), shown_interval(now).c_str(),
+                shown(curve.residual).c_str());
+}
+
+/// Prints the answers; not_found where the target is never reached.
+Status answer(const LossCurve& curve, const Question& question, bool json) {
+    const Json out = json_curve(curve);
+    if (!json) print_curve(curve);
+    if (question.at) {
+        const Forecast at = forecast_loss(curve, *question.at);
+        json_put(out, "at", json_at(*question.at, at));
+        if (!json) {
+            std::printf("at      step %s: %s\n", shown_step(*question.at).c_str(),
+                        shown_interval(at).c_str());
+        }
+    }
+    Status status;
+    if (question.target) {
+        const std::optional<Forecast> reached = forecast_step(curve, *question.target);
+        json_put(out, "target", json_target(*question.target, reached ? &*reached : nullptr));
+        if (!reached) {
+            status = {ErrorCode::not_found, "a loss of " + shown(*question.target) +
+                                                " is never reached: the curve falls to " +
+                                                shown(curve.b2)};
+        } else if (!json) {
+            std::printf("target  %s: step %s (80%%: %s to %s)\n", shown(*question.target).c_str(),
+                        shown_step(std::ceil(reached->value)).c_str(),
+                        shown_step(std::floor(reached->low)).c_str(),
+                        shown_step(std::ceil(reached->high)).c_str());
+        }
+    }
+    if (json) std::printf("%s\n", json_line(out.get()).c_str());
+    return status;
+}
+
+}  // namespace
+
+int losses(const Arguments& arguments) {
+    const auto options =
+        Options::parse(arguments, {{"--key", true}, {"--format", true}, {"--json", false}}, 1);
+    if (!options.ok()) return fail("losses", options.error());
+    if (options->operands().empty()) {
+        return fail("losses", {ErrorCode::usage, "names no log: write sluice losses FILE"});
+    }
+    const auto reading = reader_options(*options);
+    if (!reading.ok()) return fail("losses", reading.error());
+    const Status status =
+        read_log(options->operands()[0], *reading, [](const std::vector<LossPoint>& points) {
+            std::string lines;
+            for (const LossPoint& point : points) lines += json_of(point);
+            std::fwrite(lines.data(), 1, lines.size(), stdout);
+        });
+    return status.ok() ? 0 : fail("losses", status.error());
+}
+
+int fit(const Arguments& arguments) {
+    const auto options = Options::parse(arguments,
+                                        {{"--key", true},
+                                         {"--format", true},
+                                         {"--at", true},
+                                         {"--target", true},
+                                         {"--json", false}},
+                                        1);
+    if (!options.ok()) return fail("fit", options.error());
+    if (options->operands().empty()) {
+        return fail("fit", {ErrorCode::usage, "names no log: write sluice fit FILE"});
+    }
+    const auto reading = reader_options(*options);
+    if (!reading.ok()) return fail("fit", reading.error());
+    const auto question = question_of(*options);
+    if (!question.ok()) return fail("fit", question.error());
+    std::vector<LossPoint> all;
+    const std::string& path = options->operands()[0];
+    const Status status = read_log(path, *reading, [&all](const std::vector<LossPoint>& points) {
+        all.insert(all.end(), points.begin(), points.end());
+    });
+    if (!status.ok()) return fail("fit", status.error());
+    const auto curve = fit_loss_curve(all);
+    if (!curve.ok()) {
+        return fail("fit",
+                    {curve.error().code, printable(path, 200) + ": " + curve.error().message});
+    }
+    const Status answered = answer(*curve, *question, options->has("--json"));
+    return answered.ok() ? 0 : fail("fit", answered.error());
+}
+
+}  // namespace sluice::cli
