@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 
 #include "common/base/text.hpp"
 
@@ -38,7 +39,8 @@ std::vector<std::uint64_t> values_left(const std::vector<SetBandwidth>& bandwidt
     mbps.reserve(bandwidth.size());
     for (const SetBandwidth& each : bandwidth) {
         // No sum of eight reaches 2^32.
-        mbps.push_back(static_cast<std::uint32_t>(std::min(each.total_gbps, 1e5) * 1000 + 0.5));
+        mbps.push_back(
+            static_cast<std::uint32_t>(std::lround(std::min(each.total_gbps, 1e5) * 1000)));
     }
     using BySize = std::array<std::uint32_t, BestSets::max_table_gpus + 1>;
     std::vector<BySize> pack(bandwidth.size(), BySize{});
@@ -91,7 +93,7 @@ Result<std::shared_ptr<const BestSets>> BestSets::compile(const GpuGraph& graph)
     std::vector<std::uint16_t> mirror(sets);
     for (Mask set = 0; set < sets; ++set) mirror[set] = mirrored(set);
 
-    const auto row = static_cast<std::size_t>(table->count_ + 1);
+    const std::size_t row = static_cast<std::size_t>(table->count_) + 1;
     table->best_.assign(sets * row, 0);
     for (Mask free = 1; free < sets; ++free) {
         // The four criteria side by side in one number; the last tells any two sets apart.
@@ -112,7 +114,7 @@ Result<std::shared_ptr<const BestSets>> BestSets::compile(const GpuGraph& graph)
 std::optional<GpuSet> BestSets::best(GpuSet free, int count) const {
     if (count < 1 || count > free.size() || !GpuSet::first(count_).contains(free))
         return std::nullopt;
-    const auto row = static_cast<std::size_t>(count_ + 1);
+    const std::size_t row = static_cast<std::size_t>(count_) + 1;
     return GpuSet(best_[free.bits() * row + static_cast<std::size_t>(count)]);
 }
 

@@ -5,6 +5,7 @@
 // of vertices and at most nine rings.)
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -14,10 +15,14 @@ struct LinkCounts {
     int size = 0;                      ///< vertices, 3..16
     std::vector<std::uint8_t> counts;  ///< [a * size + b], symmetric, 0 on the diagonal
 
-    std::uint8_t& at(int a, int b) { return counts[static_cast<std::size_t>(a * size + b)]; }
-    std::uint8_t at(int a, int b) const { return counts[static_cast<std::size_t>(a * size + b)]; }
+    std::uint8_t& at(int a, int b) { return counts[place(a, b)]; }
+    std::uint8_t at(int a, int b) const { return counts[place(a, b)]; }
 
-    friend auto operator<=>(const LinkCounts&, const LinkCounts&) = default;
+  private:
+    std::size_t place(int a, int b) const {
+        return static_cast<std::size_t>(a) * static_cast<std::size_t>(size) +
+               static_cast<std::size_t>(b);
+    }
 };
 
 /// `links` has at least one Hamiltonian cycle. The search tries at most `most_steps` extensions of

@@ -151,11 +151,11 @@ std::vector<SetBandwidth> all_set_bandwidths(const GpuGraph& graph) {
     }
     if (graph.switched() || edges.unit_gbps <= 0) return out;
     const auto linked_ring = best_ring_ranks(edges.links, graph.size());
-    std::map<LinkCounts, int> known;  // most machines repeat a few patterns
+    std::map<std::vector<std::uint8_t>, int> known;  // most machines repeat a few patterns
     for (Mask set = 0; set < out.size(); ++set) {
         if (linked_ring[set] == 0 || std::popcount(set) < 3) continue;
         const LinkCounts links = links_within(edges, set);
-        const auto [entry, fresh] = known.try_emplace(links, 0);
+        const auto [entry, fresh] = known.try_emplace(links.counts, 0);
         if (fresh) entry->second = rings_within(links);
         out[set].total_gbps = std::max(out[set].bottleneck_gbps, entry->second * edges.unit_gbps);
     }

@@ -31,6 +31,7 @@ struct SetBandwidth {
     double bottleneck_gbps = 0;
     double total_gbps = 0;
 
+    // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 sees a pointer in what is generated
     friend auto operator<=>(const SetBandwidth&, const SetBandwidth&) = default;
 };
 

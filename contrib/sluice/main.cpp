@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <span>
 
-#include "config.h"
 #include "contrib/sluice/command.hpp"
 
 namespace sluice::cli {
@@ -113,7 +112,7 @@ int run(std::span<char*> words) {
         return 0;
     }
     std::string known;
-    for (const Subcommand& each : subcommands) known += std::string(" ") + each.name;
+    for (const Subcommand& each : subcommands) known.append(" ").append(each.name);
     std::fprintf(stderr, "sluice: \"%s\" is no subcommand: write one of%s\n", name.c_str(),
                  known.c_str());
     return static_cast<int>(ErrorCode::usage);
@@ -129,7 +128,7 @@ Result<Options> Options::parse(const Arguments& arguments, const std::vector<Kno
         const std::string& argument = arguments[i];
         if (only_operands || argument.size() < 2 || argument[0] != '-') {
             if (options.operands_.size() == max_operands)
-                return {ErrorCode::usage, "\"" + argument + "\" is one argument too many"};
+                return {ErrorCode::usage, "one argument too many: \"" + argument + "\""};
             options.operands_.push_back(argument);
             continue;
         }
@@ -144,9 +143,9 @@ Result<Options> Options::parse(const Arguments& arguments, const std::vector<Kno
             return name == each.name || (each.also != nullptr && name == each.also);
         });
         if (option == known.end()) {
-            std::string names;
-            for (const Known& each : known) names += std::string(" ") + each.name;
-            return {ErrorCode::usage, "unknown option " + name + ": known are" + names};
+            std::string what = "unknown option " + name + ": known are";
+            for (const Known& each : known) what.append(" ").append(each.name);
+            return {ErrorCode::usage, what};
         }
         std::string value;
         if (option->has_value && equals != std::string::npos) {

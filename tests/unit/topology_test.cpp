@@ -24,6 +24,7 @@ std::string error_of(const Result<GpuGraph>& graph) {
 
 std::vector<int> numa_of(const GpuGraph& graph) {
     std::vector<int> out;
+    out.reserve(static_cast<std::size_t>(graph.size()));
     for (int i = 0; i < graph.size(); ++i) out.push_back(graph.gpu(i).numa);
     return out;
 }
