@@ -39,17 +39,19 @@ constexpr Subcommand subcommands[] = {
     {"losses", losses, "the losses found in a log",
      "usage: sluice losses FILE [--key K] [--format F] [--json]\n"
      "\n"
-     "Prints the points that Sluice reads from a training log, one a line.\n"
+     "Prints the points that Sluice reads from a training log, one a line. FILE: - for standard\n"
+     "input.\n"
      "\n"
-     "  --key K     the name of the loss, where the log has several\n"
-     "  --format F  text, csv, jsonl, tfevents or mlflow (default: told apart by content)\n"
-     "  --json      one JSON object a line\n"},
+     "  --key K     the name of the loss (default: recognised)\n"
+     "  --format F  auto (the default: told apart line by line), text, csv or jsonl\n"
+     "  --json      one JSON object a line, which is the default\n"},
     {"fit", fit, "the loss curve of a log, its uncertainty and forecast",
      "usage: sluice fit FILE [--key K] [--format F] [--at STEP] [--target LOSS] [--json]\n"
      "\n"
-     "Fits a curve to the losses of FILE (a log, or CSV with the columns step,loss).\n"
+     "Fits a curve to the losses of FILE (a log, or CSV with the columns step,loss; - for\n"
+     "standard input).\n"
      "\n"
-     "  --key K        the name of the loss, where the log has several\n"
+     "  --key K        the name of the loss, as in `sluice losses`\n"
      "  --format F     as in `sluice losses`\n"
      "  --at STEP      forecast the loss at this step\n"
      "  --target LOSS  forecast the step at which this loss is reached\n"

@@ -3,6 +3,7 @@
 // sluice topo, sluice pick: what the controller would choose, with no controller.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 
 #include "common/base/json.hpp"
 #include "common/base/text.hpp"
@@ -13,6 +14,16 @@ namespace sluice::cli {
 namespace {
 
 constexpr std::size_t most_alternatives = 5;
+
+/// A file that is not there or cannot be read is a bad input file to a tool.
+Result<GpuGraph> read_input(const std::string& path) {
+    auto graph = read_topology_file(path);
+    std::error_code ignored;
+    if (!graph &&
+        (graph.error().code == ErrorCode::unreachable || !std::filesystem::exists(path, ignored)))
+        return {ErrorCode::bad_input, graph.error().message};
+    return graph;
+}
 
 std::string or_dash(const std::string& text) {
     return text.empty() ? "-" : text;
@@ -188,7 +199,7 @@ int topo(const Arguments& arguments) {
     if (!options) return fail("topo", options.error());
     if (options->operands().empty())
         return fail("topo", {ErrorCode::usage, "name a file: sluice topo FILE [--json]"});
-    const auto graph = read_topology_file(options->operands().front());
+    const auto graph = read_input(options->operands().front());
     if (!graph) return fail("topo", graph.error());
     const auto sets = BestSets::compile(*graph);  // fails for nodes too large: shown without
     const BestSets* const table = sets ? sets->get() : nullptr;
@@ -215,7 +226,7 @@ int pick(const Arguments& arguments) {
         return fail("pick", {ErrorCode::usage, "--count " + printable(options->value("--count")) +
                                                    ": write a number from 1 to 64"});
     }
-    const auto graph = read_topology_file(options->value("--topology"));
+    const auto graph = read_input(options->value("--topology"));
     if (!graph) return fail("pick", graph.error());
     const auto free = set_option(*options, "--free", GpuSet::first(graph->size()));
     if (!free) return fail("pick", free.error());
