@@ -50,7 +50,9 @@ AC_DEFUN([SLUICE_SLURM], [
          SLURM_PLUGIN_DIR='${libdir}/slurm'])
     ])
     AC_MSG_RESULT([$SLURM_PLUGIN_DIR])
-    SLURM_CPPFLAGS="-isystem $SLURM_SOURCE -isystem $with_slurm/include"
+    SLURM_CPPFLAGS="-isystem $SLURM_SOURCE"
+    # Naming /usr/include would put it before the compiler's own folders.
+    AS_IF([test "$with_slurm" != /usr], [SLURM_CPPFLAGS="$SLURM_CPPFLAGS -isystem $with_slurm/include"])
   ])
   AM_CONDITIONAL([PLUGINS], [test "$with_plugins" != no])
   AC_SUBST([SLURM_CPPFLAGS])

@@ -5,21 +5,21 @@ FUZZ_TARGETS = \
 check_PROGRAMS += $(FUZZ_TARGETS)
 EXTRA_DIST += tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/topology.dict
 
-FUZZ_CPPFLAGS = $(CORE_CPPFLAGS)
-FUZZ_LDADD = common/libsluice.la $(JANSSON_LIBS)
+FUZZ_DEFINES = $(CORE_CPPFLAGS)
+FUZZ_LIBS = common/libsluice.la $(JANSSON_LIBS)
 if FUZZERS
 FUZZ_MAIN =
-FUZZ_CXXFLAGS = $(AM_CXXFLAGS) -fsanitize=fuzzer
-FUZZ_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+FUZZ_COMPILE_FLAGS = $(AM_CXXFLAGS) -fsanitize=fuzzer
+FUZZ_LINK_FLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 else
 FUZZ_MAIN = tests/fuzz/replay_main.cpp
-FUZZ_CXXFLAGS = $(AM_CXXFLAGS)
-FUZZ_LDFLAGS = $(AM_LDFLAGS)
+FUZZ_COMPILE_FLAGS = $(AM_CXXFLAGS)
+FUZZ_LINK_FLAGS = $(AM_LDFLAGS)
 TESTS += $(FUZZ_TARGETS)
 endif
 
 tests_fuzz_topology_fuzz_SOURCES = tests/fuzz/topology_fuzz.cpp $(FUZZ_MAIN)
-tests_fuzz_topology_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS) -DCORPUS='"$(abs_top_srcdir)/tests/fuzz/corpus/topology"'
-tests_fuzz_topology_fuzz_CXXFLAGS = $(FUZZ_CXXFLAGS)
-tests_fuzz_topology_fuzz_LDFLAGS = $(FUZZ_LDFLAGS)
-tests_fuzz_topology_fuzz_LDADD = $(FUZZ_LDADD)
+tests_fuzz_topology_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/tests/fuzz/corpus/topology"'
+tests_fuzz_topology_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
+tests_fuzz_topology_fuzz_LDFLAGS = $(FUZZ_LINK_FLAGS)
+tests_fuzz_topology_fuzz_LDADD = $(FUZZ_LIBS)
