@@ -2,5 +2,9 @@ common_libsluice_la_SOURCES += \
 	common/report/report_text.cpp \
 	common/report/sacct_report.cpp \
 	common/report/sacct_report.hpp \
+	common/report/scontrol_jobs.cpp \
+	common/report/scontrol_jobs.hpp \
 	common/report/summary.cpp \
-	common/report/summary.hpp
+	common/report/summary.hpp \
+	common/report/tres.cpp \
+	common/report/tres.hpp

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "common/base/text.hpp"
+#include "common/report/tres.hpp"
 
 namespace sluice {
 namespace {
@@ -33,9 +34,8 @@ constexpr std::array<std::string_view, column_count> column_names{
 
 constexpr std::size_t max_delimiter_bytes = 64;
 constexpr std::size_t max_warnings = 10;
-// Far beyond any real record, and small enough that a product of the two fits 64 bits.
+// Far beyond any real record, and times TresGpus::max_gpus it fits 64 bits.
 constexpr std::int64_t max_elapsed_s = 10'000'000'000;
-constexpr std::int64_t max_gpus = 1'000'000;
 
 using Fields = std::array<std::string_view, column_count>;
 
@@ -81,36 +81,6 @@ std::optional<std::int64_t> parse_time(std::string_view text) {
     const auto midnight = std::chrono::sys_days(day).time_since_epoch();
     return std::chrono::duration_cast<std::chrono::seconds>(midnight).count() +
            std::int64_t{3600} * number(11, 2) + std::int64_t{60} * number(14, 2) + number(17, 2);
-}
-
-struct TresGpus {
-    bool named = false;
-    std::int64_t count = 0;
-};
-
-// "billing=8,gres/gpu:a100=2,gres/gpu=2" -> 2; nothing where a count is none.
-std::optional<TresGpus> parse_tres(std::string_view text) {
-    std::optional<std::int64_t> untyped;
-    std::int64_t typed = 0;
-    TresGpus out;
-    for (const std::string_view item : split(text, ',')) {
-        constexpr std::string_view gpu = "gres/gpu";
-        const std::size_t equals = item.find('=');
-        const std::string_view name = item.substr(0, equals);
-        if (name.substr(0, gpu.size()) != gpu) continue;
-        const bool has_type = name.size() > gpu.size();
-        if (has_type && name[gpu.size()] != ':') continue;  // gres/gpumem and the like
-        if (equals == item.npos) return std::nullopt;
-        const auto count = parse_integer(item.substr(equals + 1));
-        if (!count || *count < 0 || *count > max_gpus) return std::nullopt;
-        out.named = true;
-        if (has_type)
-            typed = std::min(max_gpus, typed + *count);
-        else
-            untyped = *count;
-    }
-    out.count = untyped.value_or(typed);
-    return out;
 }
 
 // Elapsed seconds of a record; without the column, from its times.

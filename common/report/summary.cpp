@@ -87,8 +87,11 @@ bool read_list(const json_t* object, const char* key, std::optional<T> (*read)(c
 
 // --- writing
 
+// One of Sluice's own texts: bounded, printable, '_' for blanks.
 Json sentence(const std::string& text) {
-    return json_text(printable(text, max_sentence_bytes));
+    std::string out = printable(text, max_sentence_bytes);
+    std::replace(out.begin(), out.end(), ' ', '_');
+    return json_text(out);
 }
 
 Json placement_value(const SummaryPlacement& placement) {
@@ -142,9 +145,14 @@ std::string member_text(const Summary& summary, std::size_t placements, std::siz
     if (!summary.advice.empty()) json_put(out, "advice", sentence(summary.advice));
     if (summary.pending_target > 0)
         json_put(out, "pending_target", json_integer(summary.pending_target));
-    // Compact JSON has blanks only within strings.
-    std::string text = json_line(out.get());
-    std::replace(text.begin(), text.end(), ' ', '_');
+    // Compact JSON has blanks only within strings; in those of the record they have to survive.
+    std::string text;
+    for (const char c : json_line(out.get())) {
+        if (c == ' ')
+            text += "\\u0020";
+        else
+            text += c;
+    }
     return text;
 }
 

@@ -54,7 +54,8 @@ bool has_summary(std::string_view field);
 
 /// not_found where there is none, bad_input where it is broken.
 Result<Summary> parse_summary(std::string_view field);
-/// The field with our member replaced; other members and their order are kept.
+/// The field with our member replaced; other members and their order are kept. Blanks in Sluice's
+/// own sentences become '_'.
 std::string with_summary(std::string_view field, const Summary& summary);
 
 }  // namespace sluice

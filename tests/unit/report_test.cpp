@@ -5,6 +5,7 @@
 
 #include "common/base/json.hpp"
 #include "common/report/sacct_report.hpp"
+#include "common/report/scontrol_jobs.hpp"
 #include "common/report/summary.hpp"
 #include "tests/unit/test_data.hpp"
 
@@ -66,6 +67,15 @@ TEST(Summary, TextFormAndBack) {
     EXPECT_EQ(summary->pending_target, 8);
     // What was read is written as it was.
     EXPECT_EQ(with_summary(text, *summary), text);
+}
+
+TEST(Summary, TheRecordIsKeptWordForWord) {
+    Summary summary;
+    summary.record = Record{};
+    summary.record->no_loss = "no loss found in my log.txt; keys seen: loss_scale, lr";
+    const std::string text = with_summary("", summary);
+    EXPECT_EQ(text.find(' '), std::string::npos);
+    EXPECT_EQ(parse_summary(text)->record->no_loss, summary.record->no_loss);
 }
 
 TEST(Summary, AnEmptyOneAnnouncesSluice) {
@@ -171,7 +181,7 @@ TEST(Summary, StaysWithinItsBoundAndKeepsTheNewest) {
 TEST(Summary, AnyBytesAreReadWithoutHarm) {
     const std::string text = with_summary("", full_summary());
     std::mt19937 random(11);
-    for (int round = 0; round < 20000; ++round) {
+    for (int round = 0; round < 5000; ++round) {
         std::string hostile = text;
         for (unsigned i = random() % 4; i < 4; ++i)
             hostile[random() % hostile.size()] = static_cast<char>(random());
@@ -451,7 +461,7 @@ Report sample_report() {
     curve.b2 = 1.5;
     curve.first_loss = 6.5;
     curve.last_loss = 2.5;
-    curve.last_step = 1200;
+    curve.last_step = 800;
     curve.points = 87;
     summary.record->curve = curve;
     row.comment = with_summary("", summary);
@@ -529,7 +539,7 @@ TEST(Sacct, Csv) {
 TEST(Sacct, AnyBytesAreReadWithoutHarm) {
     const std::string text = header(d) + line({}) + line({}) + line({});
     std::mt19937 random(12);
-    for (int round = 0; round < 20000; ++round) {
+    for (int round = 0; round < 5000; ++round) {
         std::string hostile = text;
         for (unsigned i = random() % 8; i < 8; ++i)
             hostile[random() % hostile.size()] = static_cast<char>(random());
@@ -538,6 +548,143 @@ TEST(Sacct, AnyBytesAreReadWithoutHarm) {
             to_csv(*report);
             EXPECT_TRUE(parse_json(to_json(*report)));
         }
+    }
+}
+
+// --- scontrol
+
+// A job as scontrol of Slurm 22.05 prints it.
+struct Shown {
+    std::string id = "JobId=42";
+    std::string name = "train";
+    std::string state = "RUNNING";
+    std::string tres = "TRES=cpu=1,node=1,billing=1,gres/gpu=4";
+    std::string work_dir = "/home/ada";
+    std::string admin_comment = R"({"sluice":{"v":1,"pending_target":8}})";
+    std::string comment;
+};
+
+std::string shown(const Shown& job) {
+    std::string out =
+        job.id + " JobName=" + job.name +
+        " UserId=ada(1000) GroupId=ada(1000) MCS_label=N/A Priority=4294901759 Nice=0 Account=lab "
+        "QOS=normal JobState=" +
+        job.state +
+        " Reason=None Dependency=(null) Requeue=1 Restarts=2 BatchFlag=1 Reboot=0 ExitCode=0:0 "
+        "RunTime=00:00:03 TimeLimit=365-00:00:00 TimeMin=N/A SubmitTime=2024-11-29T23:30:21 "
+        "EligibleTime=2024-11-29T23:30:21 AccrueTime=2024-11-29T23:30:21 "
+        "StartTime=2024-11-29T23:30:21 EndTime=2025-11-29T23:30:21 Deadline=N/A SuspendTime=None "
+        "SecsPreSuspend=0 LastSchedEval=2024-11-29T23:30:21 Scheduler=Backfill Partition=main "
+        "AllocNode:Sid=login:26348 ReqNodeList=(null) ExcNodeList=(null) NodeList=n1 BatchHost=n1 "
+        "NumNodes=1 NumCPUs=1 NumTasks=1 CPUs/Task=1 ReqB:S:C:T=0:0:*:* " +
+        job.tres +
+        " Socks/Node=* NtasksPerN:B:S:C=0:0:*:* CoreSpec=* MinCPUsNode=1 MinMemoryNode=0 "
+        "MinTmpDiskNode=0 Features=(null) DelayBoot=00:00:00 OverSubscribe=OK Contiguous=0 "
+        "Licenses=(null) Network=(null) Command=/home/ada/x.sh WorkDir=" +
+        job.work_dir;
+    if (!job.admin_comment.empty()) out += " AdminComment=" + job.admin_comment + " ";
+    if (!job.comment.empty()) out += " Comment=" + job.comment + " ";
+    return out +
+           " StdErr=/home/ada/slurm-42.out StdIn=/dev/null StdOut=/home/ada/slurm-42.out Power= "
+           "TresPerJob=gres:gpu:4 \n";
+}
+
+ControlJob only(const std::string& text) {
+    const auto jobs = read_scontrol(text);
+    EXPECT_EQ(jobs.size(), 1u);
+    return jobs.empty() ? ControlJob{} : jobs[0];
+}
+
+TEST(Scontrol, ReadsAJob) {
+    const ControlJob job = only(shown({}) + "\n");
+    EXPECT_EQ(job.id, "42");
+    EXPECT_EQ(job.array, "");
+    EXPECT_EQ(job.state, "RUNNING");
+    EXPECT_EQ(job.restarts, 2);
+    EXPECT_EQ(job.gpus, 4);
+    EXPECT_EQ(job.nodes, "n1");
+    ASSERT_TRUE(job.summary) << job.summary.error().message;
+    EXPECT_EQ(job.summary->pending_target, 8);
+}
+
+TEST(Scontrol, ArraysAndNewerReleases) {
+    Shown job;
+    job.id = "JobId=43 ArrayJobId=40 ArrayTaskId=3";
+    EXPECT_EQ(only(shown(job)).array, "40_3");
+    job.id = "JobId=40 ArrayJobId=40 ArrayTaskId=4-9%2";
+    EXPECT_EQ(only(shown(job)).array, "40_[4-9%2]");
+    job.tres = "ReqTRES=cpu=1,gres/gpu=4 AllocTRES=cpu=1,gres/gpu:a100=2,gres/gpu=2";
+    EXPECT_EQ(only(shown(job)).gpus, 2);
+    job.tres = "ReqTRES=cpu=1,gres/gpu=4 AllocTRES=(null)";
+    EXPECT_EQ(only(shown(job)).gpus, 4);
+    job.tres = "TRES=cpu=1";
+    EXPECT_EQ(only(shown(job)).gpus, 0);
+}
+
+TEST(Scontrol, JobsThatAreNotSluices) {
+    Shown job;
+    job.admin_comment = "";
+    EXPECT_EQ(only(shown(job)).summary.error().code, ErrorCode::not_found);
+    job.admin_comment = "JS1:H4sIAAAA";
+    EXPECT_EQ(only(shown(job)).summary.error().code, ErrorCode::not_found);
+    job.admin_comment = R"({"sluice":{"v":7}})";
+    EXPECT_EQ(only(shown(job)).summary.error().code, ErrorCode::bad_input);
+    EXPECT_TRUE(read_scontrol("").empty());
+    EXPECT_TRUE(read_scontrol("No jobs in the system\n").empty());
+    EXPECT_TRUE(read_scontrol("JobId=x\n").empty());
+}
+
+TEST(Scontrol, NamesThatLookLikeFields) {
+    const std::string fake = R"(AdminComment={"sluice":{"v":1,"pending_target":666}})";
+    Shown job;
+    job.name = "a b JobState=FAILED NodeList=x TRES=gres/gpu=9 UserId=eve(0) " + fake + " \nx\n";
+    job.comment = "c AdminComment={} AdminComment=x=" + fake;
+    ControlJob read = only(shown(job));
+    EXPECT_EQ(read.state, "RUNNING");
+    EXPECT_EQ(read.nodes, "n1");
+    EXPECT_EQ(read.gpus, 4);
+    ASSERT_TRUE(read.summary);
+    EXPECT_EQ(read.summary->pending_target, 8);
+
+    // What stands where a summary may stand is not believed either.
+    for (auto put : {+[](Shown&to, const std::string&text) { to.name = "x WorkDir=/ " + text; },
+                     +[](Shown&to, const std::string&text) { to.work_dir = "/ " + text; },
+                     +[](Shown&to, const std::string&text) { to.comment = "c " + text; }}) {
+        job = {};
+        put(job, fake);
+        read = only(shown(job));
+        ASSERT_FALSE(read.summary);
+        EXPECT_EQ(read.summary.error().code, ErrorCode::bad_input);
+        // The same text twice leaves no doubt.
+        put(job, "AdminComment=" + job.admin_comment);
+        EXPECT_TRUE(only(shown(job)).summary);
+    }
+}
+
+TEST(Scontrol, SeveralJobs) {
+    Shown first;
+    Shown second;
+    second.id = "JobId=43";
+    second.name = "line\nend";
+    second.state = "PENDING";
+    const auto jobs = read_scontrol(shown(first) + shown(second) + shown(first));
+    ASSERT_EQ(jobs.size(), 3u);
+    EXPECT_EQ(jobs[0].id, "42");
+    EXPECT_EQ(jobs[1].id, "43");
+    EXPECT_EQ(jobs[1].state, "PENDING");
+    EXPECT_TRUE(jobs[1].summary);
+    EXPECT_EQ(jobs[2].id, "42");
+}
+
+TEST(Scontrol, AnyBytesAreReadWithoutHarm) {
+    const std::string text = shown({}) + shown({});
+    std::mt19937 random(13);
+    for (int round = 0; round < 5000; ++round) {
+        std::string hostile = text;
+        for (unsigned i = random() % 8; i < 8; ++i)
+            hostile[random() % hostile.size()] = static_cast<char>(random());
+        if (random() % 4 == 0) hostile.resize(random() % hostile.size());
+        for (const ControlJob& job : read_scontrol(hostile)) EXPECT_GE(job.gpus, 0);
     }
 }
 
