@@ -19,7 +19,7 @@ std::string state_save_location() {
 }
 
 bool is_selecting_controller() {
-    return running_in_slurmctld() && slurm_conf.select_type &&
+    return running_in_slurmctld && running_in_slurmctld() && slurm_conf.select_type &&
            std::strcmp(slurm_conf.select_type, "select/cons_tres_sluice") == 0;
 }
 

@@ -5,11 +5,6 @@
 
 #include "plugins/slurm/spank_options.hpp"
 
-// Only slurmctld has it; the select plugin is also loaded where it is missing.
-extern "C" {
-extern time_t last_job_update __attribute__((weak));
-}
-
 namespace sluice::slurm {
 
 std::optional<JobSpec> job_spec(const job_record_t* job) {

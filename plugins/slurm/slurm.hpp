@@ -24,6 +24,30 @@ extern "C" {
 #include "src/slurmctld/slurmctld.h"
 }
 
+// Slurm loads a select plugin into its clients, too, and so into every program that is linked with
+// the public libslurm, which exports few of these (select/cons_tres leaves them to lazy binding).
+// Weak, so that the plugin loads there even with LD_BIND_NOW; none is called outside slurmctld.
+#pragma weak bit_clear
+#pragma weak bit_copy
+#pragma weak bit_copybits
+#pragma weak bit_equal
+#pragma weak bit_ffs
+#pragma weak bit_fmt
+#pragma weak bit_set
+#pragma weak bit_size
+#pragma weak bit_test
+#pragma weak get_extra_conf_path
+#pragma weak gres_build_id
+#pragma weak last_job_update
+#pragma weak list_count
+#pragma weak list_iterator_create
+#pragma weak list_iterator_destroy
+#pragma weak list_next
+#pragma weak node_record_count
+#pragma weak node_record_table_ptr
+#pragma weak running_in_slurmctld
+#pragma weak xstrdup
+
 // Logging goes through plugins/slurm/log.hpp; these names are too common to stay macros.
 #undef error
 #undef info

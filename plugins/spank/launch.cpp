@@ -2,10 +2,10 @@
 #include "plugins/spank/launch.hpp"
 
 #include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -31,6 +31,9 @@ std::string environment_of(spank_t context, const char* name) {
                                const std::vector<char*>& environment) {
     // Its own session: the signals that the batch shell gets are not its own.
     setsid();
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null >= 0) {
         dup2(null, 0);
@@ -124,15 +127,7 @@ void launch_agent(spank_t context, const Arguments& arguments, const JobSpec& sp
     for (std::string& variable : variables) environment.push_back(variable.data());
     environment.push_back(nullptr);
 
-    const pid_t child = fork();
-    if (child == 0) {
-        if (fork() == 0) become_agent(command, environment);
-        _exit(0);
-    }
-    if (child > 0) {
-        int status = 0;
-        waitpid(child, &status, 0);
-    }
+    if (fork() == 0) become_agent(command, environment);
 }
 
 }  // namespace sluice::spank

@@ -23,8 +23,9 @@ Result<Arguments> parse_arguments(int count, char** values);
 /// 0 where there is none.
 bool is_agents_task(spank_t context);
 
-/// From slurm_spank_task_init: forks twice, so that the agent is nobody's child to wait for, and
-/// executes it. Privileges are already the user's. An agent that cannot be started leaves the job
+/// From slurm_spank_task_init, where privileges are already the user's: forks and executes the
+/// agent. It stays a child of the task, so that every proctrack plugin counts it to the job: it
+/// hears what the job is told, and it ends with it. An agent that cannot be started leaves the job
 /// alone.
 void launch_agent(spank_t context, const Arguments& arguments, const JobSpec& spec);
 
