@@ -21,10 +21,10 @@ from sluice_cluster import Cluster  # noqa: E402
 
 DESCRIPTION = HERE.parent / "cluster" / "examples" / "dgx1v-4x8.conf"
 # Everything about ten times faster than on a real cluster, where training takes hours and a restart a minute.
-SLUICE_CONF = {"Interval": 5, "ResizeCooldown": 20, "MaxResizesPerHour": 60, "RestartCost": 10, "MinSampleInterval": 2,
+SLUICE_CONF = {"Interval": 5, "ResizeCooldown": 40, "MaxResizesPerHour": 60, "RestartCost": 8, "MinSampleInterval": 2,
                "MinGain": 0.01}
 # name, learning rate, steps: the first learns fast and flattens out, the last has most to gain.
-JOBS = [("quick", 0.40, 900), ("steady", 0.08, 700), ("late", 0.05, 600)]
+JOBS = [("quick", 0.40, 6000), ("steady", 0.08, 6000), ("late", 0.05, 6000)]
 NEIGHBOURS = 3
 LIMIT_SECONDS = 420
 
@@ -71,7 +71,7 @@ class Play:
         folder = self.cluster.directory / "jobs"
         script = (HERE / "train.sbatch").read_text(encoding="utf-8")
         job = self.cluster.sbatch(["--job-name", name, "--output", f"{folder}/{name}.log", "--train-loss", f"{folder}/{name}.log",
-                                   f"--chdir={folder}"], script.replace('"$@"', f"--learning-rate {learning_rate} --steps {steps}"),
+                                   f"--chdir={folder}"], script.replace('"$@"', f"--learning-rate {learning_rate} --steps {steps} --seconds-per-step 0.4"),
                                   env={"PYTHON": sys.executable, "SLURM_SUBMIT_DIR": str(HERE)}, cwd=HERE)
         self.names[job] = name
         self.show.say(f"{name}: job {job} submitted: 4 GPUs asked for, 1 to 8 possible")

@@ -29,8 +29,8 @@ std::string environment_of(spank_t context, const char* name) {
 
 [[noreturn]] void become_agent(const std::vector<char*>& command,
                                const std::vector<char*>& environment) {
-    // Its own session: the signals that the batch shell gets are not its own.
-    setsid();
+    // It stays in the process group of the task: that is whom slurmstepd signals when slurmctld
+    // signals a whole job (src/slurmd/slurmstepd/req.c).
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -219,11 +219,13 @@ int main(int count, char** words) {
     if (!setting) return 2;
     prctl(PR_SET_NAME, "sluice-agent");
     setpriority(PRIO_PROCESS, 0, 10);
+    // The agent is in the job's process group: what is sent to the job is none of its business but
+    // the order to checkpoint. It ends when the batch script has.
+    for (int number = 1; number < SIGRTMIN; ++number) std::signal(number, SIG_IGN);
+    std::signal(SIGCHLD, SIG_DFL);
     struct sigaction order {};
     order.sa_handler = on_order;
     sigaction(SIGURG, &order, nullptr);
-    std::signal(SIGHUP, SIG_IGN);
-    std::signal(SIGPIPE, SIG_IGN);
 
     connect();
     std::optional<JobInfo> info;
