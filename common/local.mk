@@ -5,7 +5,7 @@ lib_LTLIBRARIES = common/libsluice.la
 common_libsluice_la_SOURCES =
 common_libsluice_la_CPPFLAGS = $(CORE_CPPFLAGS)
 common_libsluice_la_CXXFLAGS = $(CORE_CXXFLAGS)
-common_libsluice_la_LIBADD = $(JANSSON_LIBS) $(HWLOC_LIBS)
+common_libsluice_la_LIBADD = $(JANSSON_LIBS)
 common_libsluice_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 \
 	-Wl,--version-script=$(srcdir)/common/libsluice.map
 if !SANITIZED

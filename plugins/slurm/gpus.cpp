@@ -91,14 +91,17 @@ Result<GpuGraph> gres_graph(const NodeGpus& gpus) {
             }
         }
     }
-    for (int i = 0; i < state.topo_cnt; ++i) {
-        if (!state.topo_core_bitmap || !state.topo_core_bitmap[i] || !state.topo_gres_bitmap ||
-            !state.topo_gres_bitmap[i])
-            continue;
-        char cores[256];
-        bit_fmt(cores, sizeof(cores), state.topo_core_bitmap[i]);
+    for (int i = 0; state.topo_gres_bitmap && i < state.topo_cnt; ++i) {
+        std::string cores;
+        if (state.topo_core_bitmap && state.topo_core_bitmap[i]) {
+            char text[256];
+            cores = bit_fmt(text, sizeof(text), state.topo_core_bitmap[i]);
+        }
+        const char* type = state.topo_type_name ? state.topo_type_name[i] : nullptr;
         for (const int gpu : set_of(state.topo_gres_bitmap[i]).indices()) {
-            if (gpu < gpus.count) devices[static_cast<std::size_t>(gpu)].cores = cores;
+            if (gpu >= gpus.count) continue;
+            devices[static_cast<std::size_t>(gpu)].cores = cores;
+            devices[static_cast<std::size_t>(gpu)].type = type ? type : "";
         }
     }
     return graph_of_gres(devices);
