@@ -4,6 +4,8 @@ contrib_sluice_sluice_SOURCES = \
 	contrib/sluice/curves.cpp \
 	contrib/sluice/jobs.cpp \
 	contrib/sluice/main.cpp \
+	contrib/sluice/run_program.cpp \
+	contrib/sluice/run_program.hpp \
 	contrib/sluice/sets.cpp
 contrib_sluice_sluice_CPPFLAGS = $(CORE_CPPFLAGS)
 contrib_sluice_sluice_LDADD = common/libsluice.la $(JANSSON_LIBS)

@@ -65,7 +65,7 @@ struct ClusterView {
 struct Decision {
     std::uint32_t job = 0;
     int gpus = 0;  ///< size it should have: running jobs are resized to it, pending jobs ask for it
-    std::string reason;  ///< one short sentence for people and the job's history
+    std::string reason;  ///< why, in a few words for people and the job's history; no sizes
 };
 
 /// Only jobs whose size changes are named. Executed in order: jobs that give up GPUs come first.

@@ -436,27 +436,26 @@ class Planner {
         return plan;
     }
 
+    // Why, without the sizes themselves, which whoever shows it knows.
     std::string reason(const Job& job, int gpus) const {
-        const std::string sizes =
-            job.view->running ? std::to_string(job.view->current) + " to " : "";
-        const std::string text = sizes + gpus_text(gpus) + ": ";
-        const std::string left = " of the loss left in " + format_fixed(horizon_s_, 0) + " s";
+        const std::string still =
+            " of the loss still to fall within " + format_fixed(horizon_s_, 0) + " s";
         if (job.view->running && gpus < job.view->current && job.gives_to != no_job) {
             const Job& other = jobs_[job.gives_to];
             const std::string to = "job " + std::to_string(other.view->id);
-            if (job.for_minimum)
-                return text + to + " waits for its least, " + gpus_text(other.least());
-            return text + "they bring more to " + to + ", here " +
-                   percent(job.stay_value - value(job, gpus)) + left + " less";
+            if (job.for_minimum) return to + " waits for its least, " + gpus_text(other.least());
+            return to + " gains more with them, here it costs " +
+                   percent(job.stay_value - value(job, gpus)) + still;
         }
         if (!job.view->running && !job.placed)
-            return text + "its least, to start as soon as that many are free";
-        if (!job.known)
-            return text + "up to the " + std::to_string(job.view->requested) +
+            return "its least, to start as soon as that many are free";
+        if (!job.known) {
+            return "up to the " + std::to_string(job.view->requested) +
                    " requested, its progress is not known yet";
+        }
         const std::string instead =
             job.view->running ? " instead of " + percent(job.stay_value) : "";
-        return text + percent(value(job, gpus)) + left + instead;
+        return percent(value(job, gpus)) + still + instead;
     }
 
     const ClusterView& cluster_;

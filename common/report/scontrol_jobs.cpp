@@ -56,7 +56,7 @@ Result<Summary> summary_of(std::string_view text) {
 
 ControlJob read_job(std::string_view text) {
     ControlJob out;
-    out.id = printable(word_at(text, id_key.size()), 32);
+    out.id = word_at(text, id_key.size());
     constexpr std::string_view array_key = " ArrayJobId=";
     // Straight after the id, or it is part of a name.
     if (text.substr(id_key.size() + out.id.size()).starts_with(array_key)) {
@@ -87,20 +87,31 @@ ControlJob read_job(std::string_view text) {
 
 }  // namespace
 
-std::vector<ControlJob> read_scontrol(std::string_view text) {
-    std::vector<ControlJob> out;
+ControlJobs read_scontrol(std::string_view text, const std::set<std::string>& ids) {
+    ControlJobs out;
+    std::set<std::string> begun;
+    std::vector<std::string> order;  // of all lines that begin with an id
     std::size_t begin = text.npos;
-    for (std::size_t line = 0; line <= text.size();) {
-        const std::size_t line_end = std::min(text.find('\n', line), text.size());
-        const bool is_job = text.substr(line).starts_with(id_key) &&
-                            parse_integer(word_at(text, line + id_key.size())).has_value();
-        if (is_job) {
-            if (begin != text.npos) out.push_back(read_job(text.substr(begin, line - begin)));
-            begin = line;
+    for (std::size_t line = 0; line < text.size();) {
+        std::string id;
+        if (text.substr(line).starts_with(id_key)) id = word_at(text, line + id_key.size());
+        if (ids.contains(id)) {
+            if (begun.insert(id).second) {
+                if (begin != text.npos)
+                    out.jobs.push_back(read_job(text.substr(begin, line - begin)));
+                begin = line;
+            } else {
+                out.doubtful.insert(id);
+            }
+            order.push_back(std::move(id));
         }
-        line = line_end + 1;
+        line = std::min(text.find('\n', line), text.size() - 1) + 1;
     }
-    if (begin < text.size()) out.push_back(read_job(text.substr(begin)));
+    if (begin != text.npos) out.jobs.push_back(read_job(text.substr(begin)));
+    const std::set<std::string> repeated = out.doubtful;
+    for (std::size_t i = 1; i < order.size(); ++i) {
+        if (repeated.contains(order[i])) out.doubtful.insert(order[i - 1]);
+    }
     return out;
 }
 

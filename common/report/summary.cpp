@@ -27,9 +27,10 @@ Json parse_object(std::string_view field) {
 
 // --- reading
 
+constexpr const char* where = "summary of Sluice in the AdminComment: ";
+
 Error broken(const char* name) {
-    return {ErrorCode::bad_input, std::string("summary of Sluice in the AdminComment: \"") + name +
-                                      "\" is not as in summary-v1"};
+    return {ErrorCode::bad_input, std::string(where) + '"' + name + "\" is not as in summary-v1"};
 }
 
 // The member as an int >= 0; 0 where it is missing, nothing where it is something else.
@@ -196,7 +197,8 @@ Result<Summary> parse_summary(std::string_view field) {
     out.forwarded = *forwarded;
     if (const json_t* value = json_object_get(ours, "record")) {
         auto record = parse_record(std::string(Record::prefix) + json_line(value));
-        if (!record) return broken("record");
+        if (!record)
+            return {ErrorCode::bad_input, std::string(where) + "record: " + record.error().message};
         out.record = std::move(*record);
     }
     const auto resize_count = count_at(ours, "resize_count");

@@ -56,12 +56,13 @@ constexpr Subcommand subcommands[] = {
      "  --at STEP      forecast the loss at this step\n"
      "  --target LOSS  forecast the step at which this loss is reached\n"
      "  --json         one JSON object\n"},
-    {"status", status, "what Sluice knows of a job",
-     "usage: sluice status JOBID [--json]\n"
+    {"status", status, "what Sluice knows of a job, or of all jobs",
+     "usage: sluice status [JOBID] [--json]\n"
      "\n"
-     "Shows the job's loss curve and forecast, the GPUs chosen and why, and its resizes.\n"
+     "Shows the job's loss curve and forecast, the GPUs chosen and what stock Slurm would have\n"
+     "given, and its resizes with their reasons. Without JOBID, a line for each job of Sluice.\n"
      "\n"
-     "  --json  one JSON object\n"},
+     "  --json  one JSON object a job, each on a line\n"},
     {"report", report, "GPU-hours, waiting and placement from Slurm's accounting",
      "usage: sluice report [-S TIME] [-E TIME] [-u USER] [--from-file FILE] [--format F]\n"
      "\n"
@@ -69,9 +70,9 @@ constexpr Subcommand subcommands[] = {
      "\n"
      "  -S, --starttime TIME  jobs that ran after TIME, as sacct reads it\n"
      "  -E, --endtime TIME    jobs that ran before TIME\n"
-     "  -u, --user USER       jobs of USER\n"
+     "  -u, --user USER       jobs of USER (default: of all that sacct shows you)\n"
      "  --from-file FILE      read FILE, the output of sacct, and call nothing\n"
-     "  --format F            table or json\n"},
+     "  --format F            table, json or csv (default: table)\n"},
 };
 
 void print_usage(std::FILE* out) {

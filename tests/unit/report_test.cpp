@@ -111,6 +111,10 @@ TEST(Summary, MembersOfOthersAreKept) {
 
 TEST(Summary, BrokenOnesAreErrors) {
     EXPECT_EQ(parse_summary("").error().code, ErrorCode::not_found);
+    EXPECT_EQ(parse_summary(R"({"sluice":{"v":1,"record":{"r":-1,"n":0,"g":0}}})")
+                  .error()
+                  .message.rfind("summary of Sluice in the AdminComment: record: ", 0),
+              0u);
     EXPECT_EQ(parse_summary("JS1:xyz").error().code, ErrorCode::not_found);
     EXPECT_EQ(parse_summary(R"({"a":1})").error().code, ErrorCode::not_found);
     for (const char* ours : {
@@ -590,9 +594,9 @@ std::string shown(const Shown& job) {
 }
 
 ControlJob only(const std::string& text) {
-    const auto jobs = read_scontrol(text);
-    EXPECT_EQ(jobs.size(), 1u);
-    return jobs.empty() ? ControlJob{} : jobs[0];
+    const ControlJobs read = read_scontrol(text, {"40", "42", "43"});
+    EXPECT_EQ(read.jobs.size(), 1u);
+    return read.jobs.empty() ? ControlJob{} : read.jobs[0];
 }
 
 TEST(Scontrol, ReadsAJob) {
@@ -629,9 +633,9 @@ TEST(Scontrol, JobsThatAreNotSluices) {
     EXPECT_EQ(only(shown(job)).summary.error().code, ErrorCode::not_found);
     job.admin_comment = R"({"sluice":{"v":7}})";
     EXPECT_EQ(only(shown(job)).summary.error().code, ErrorCode::bad_input);
-    EXPECT_TRUE(read_scontrol("").empty());
-    EXPECT_TRUE(read_scontrol("No jobs in the system\n").empty());
-    EXPECT_TRUE(read_scontrol("JobId=x\n").empty());
+    for (const char* text :
+         {"", "No jobs in the system\n", "JobId=x\n", "JobId=\n", "JobId=41 x\n"})
+        EXPECT_TRUE(read_scontrol(text, {"42"}).jobs.empty()) << text;
 }
 
 TEST(Scontrol, NamesThatLookLikeFields) {
@@ -667,13 +671,35 @@ TEST(Scontrol, SeveralJobs) {
     second.id = "JobId=43";
     second.name = "line\nend";
     second.state = "PENDING";
-    const auto jobs = read_scontrol(shown(first) + shown(second) + shown(first));
-    ASSERT_EQ(jobs.size(), 3u);
-    EXPECT_EQ(jobs[0].id, "42");
-    EXPECT_EQ(jobs[1].id, "43");
-    EXPECT_EQ(jobs[1].state, "PENDING");
-    EXPECT_TRUE(jobs[1].summary);
-    EXPECT_EQ(jobs[2].id, "42");
+    const ControlJobs read = read_scontrol(shown(first) + shown(second), {"42", "43", "44"});
+    ASSERT_EQ(read.jobs.size(), 2u);
+    EXPECT_TRUE(read.doubtful.empty());
+    EXPECT_EQ(read.jobs[0].id, "42");
+    EXPECT_EQ(read.jobs[1].id, "43");
+    EXPECT_EQ(read.jobs[1].state, "PENDING");
+    EXPECT_TRUE(read.jobs[1].summary);
+}
+
+TEST(Scontrol, NamesThatLookLikeJobs) {
+    Shown hostile;
+    Shown fake;
+    fake.id = "JobId=99";
+    fake.state = "FAILED";
+    Shown other;
+    other.id = "JobId=43";
+    hostile.name = "x\n" + shown(fake) + "JobId=42 JobName=y";
+    ControlJobs read = read_scontrol(shown(hostile) + shown(other), {"42", "43"});
+    ASSERT_EQ(read.jobs.size(), 2u);
+    EXPECT_EQ(read.jobs[0].state, "RUNNING");
+    EXPECT_TRUE(read.jobs[0].summary);
+    EXPECT_EQ(read.doubtful, std::set<std::string>{"42"});
+    // The id of a job that is there: not to be told apart, but found out.
+    fake.id = "JobId=43";
+    hostile.name = "x\n" + shown(fake);
+    Shown last;
+    last.id = "JobId=44";
+    read = read_scontrol(shown(hostile) + shown(last) + shown(other), {"42", "43", "44"});
+    EXPECT_EQ(read.doubtful, (std::set<std::string>{"42", "43", "44"}));
 }
 
 TEST(Scontrol, AnyBytesAreReadWithoutHarm) {
@@ -684,7 +710,7 @@ TEST(Scontrol, AnyBytesAreReadWithoutHarm) {
         for (unsigned i = random() % 8; i < 8; ++i)
             hostile[random() % hostile.size()] = static_cast<char>(random());
         if (random() % 4 == 0) hostile.resize(random() % hostile.size());
-        for (const ControlJob& job : read_scontrol(hostile)) EXPECT_GE(job.gpus, 0);
+        for (const ControlJob& job : read_scontrol(hostile, {"42"}).jobs) EXPECT_GE(job.gpus, 0);
     }
 }
 
