@@ -47,7 +47,7 @@ Scale scale_of(const CurveSamples& samples) {
     const std::size_t edge = losses.size() / 20;
     double spread = losses[losses.size() - 1 - edge] - losses[edge];
     if (!(spread > 0)) spread = losses.back() - losses.front();
-    if (!(spread > 0)) spread = std::max(std::fabs(losses.front()), 1e-300);
+    spread = std::max(spread, 1e-100);  // or parameters would overflow
     return {samples.back().step, spread};
 }
 
@@ -87,6 +87,8 @@ double deviation_at(const LossCurve& curve, double step) {
     }
     const double last = static_cast<double>(curve.last_step);
     const double ahead = step > last && last > 0 ? curve.misfit * std::log2(step / last) : 0;
+    // a record may hold anything: what overflows is not known at all
+    if (!std::isfinite(variance)) return infinity;
     return std::sqrt(std::max(0.0, variance) + ahead * ahead);
 }
 
@@ -162,7 +164,7 @@ Forecast forecast_loss(const LossCurve& curve, double step) {
     Forecast forecast;
     forecast.value = curve.at(step);
     const double reach = z_80 * deviation_at(curve, step);
-    forecast.low = std::max(0.0, forecast.value - reach);
+    forecast.low = reach < infinity ? std::max(0.0, forecast.value - reach) : 0;
     forecast.high = forecast.value + reach;
     const double last = static_cast<double>(curve.last_step);
     if (step > last) {

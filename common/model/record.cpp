@@ -41,6 +41,7 @@ class Writer {
 
   private:
     static std::string text_of(double value) {
+        if (value == 0) return "0";  // and not "-0", which comes back as 0
         const std::string text = format_number(value);
         if (!std::isfinite(value)) return '"' + text + '"';
         // JSON readers take digits alone for an integer, which must not be too large

@@ -1,9 +1,11 @@
 # Fuzz targets. `make check` replays corpus/NAME through each; with --enable-fuzzers they become libFuzzer programs
 # (README.md). A new target: its line in check_PROGRAMS and the four lines of another one, with the name changed.
 FUZZ_TARGETS = \
+	tests/fuzz/losses_fuzz \
+	tests/fuzz/record_fuzz \
 	tests/fuzz/topology_fuzz
 check_PROGRAMS += $(FUZZ_TARGETS)
-EXTRA_DIST += tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/topology.dict
+EXTRA_DIST += tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/topology.dict tests/fuzz/losses.dict
 
 FUZZ_DEFINES = $(CORE_CPPFLAGS)
 FUZZ_LIBS = common/libsluice.la $(JANSSON_LIBS)
@@ -23,3 +25,15 @@ tests_fuzz_topology_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)
 tests_fuzz_topology_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
 tests_fuzz_topology_fuzz_LDFLAGS = $(FUZZ_LINK_FLAGS)
 tests_fuzz_topology_fuzz_LDADD = $(FUZZ_LIBS)
+
+tests_fuzz_losses_fuzz_SOURCES = tests/fuzz/losses_fuzz.cpp $(FUZZ_MAIN)
+tests_fuzz_losses_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/tests/fuzz/corpus/losses"'
+tests_fuzz_losses_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
+tests_fuzz_losses_fuzz_LDFLAGS = $(FUZZ_LINK_FLAGS)
+tests_fuzz_losses_fuzz_LDADD = $(FUZZ_LIBS)
+
+tests_fuzz_record_fuzz_SOURCES = tests/fuzz/record_fuzz.cpp $(FUZZ_MAIN)
+tests_fuzz_record_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/tests/fuzz/corpus/record"'
+tests_fuzz_record_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
+tests_fuzz_record_fuzz_LDFLAGS = $(FUZZ_LINK_FLAGS)
+tests_fuzz_record_fuzz_LDADD = $(FUZZ_LIBS)
