@@ -11,6 +11,7 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from sluice_cluster import Cluster, hostlist, records, wait_for  # noqa: E402  f
 
 EXAMPLES = ROOT / "contrib" / "cluster" / "examples"
 FULL = os.environ.get("SLUICE_FULL_TESTS") == "1"
-USERS = ("nobody", "daemon", "games", "www-data")  # Debian has them; root is another one
+USERS = ("nobody", "daemon", "games", "root")
 
 _LOG_LINES_OF_A_FAILURE = 25
 
@@ -100,6 +101,41 @@ def wait_ended(cluster, job, timeout=30):
 ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT"}
 
 
+def nodes_and_tick(nodes):
+    """A description with the node that settle() needs beside the lines of `nodes`, whose partition `main` is the default."""
+    names = " ".join(re.findall(r"Nodes=(\S+)", nodes)).replace(" ", ",")
+    return (f"{nodes.rstrip()}\nNodes=t1 Gpus=0 Sockets=1 CoresPerSocket=2\n"
+            f"Partition=main Nodes={names} Default=YES MaxTime=INFINITE State=UP\nPartition=tick Nodes=t1 MaxTime=INFINITE State=UP\n")
+
+
+def settle(cluster, timeout=60):
+    """Returns {job: (state, reason)} of the jobs that have not ended, once what could start has started and what ends has ended.
+
+    The node t1 holds one job of the lowest priority, others like it wait. Ending it has slurmctld schedule at once, unless a job
+    is completing; when the next one runs, that pass has tried every job before it.
+    """
+    queue = _queue(cluster)
+    for _ in range(2 - sum(name == "tick" and state == "PENDING" for name, state, _ in queue.values())):
+        cluster.sbatch(["-p", "tick", "-J", "tick", "-n1", "-c2", "--nice=2147483645", "-o", "/dev/null"], "exec sleep 100000")
+    old = {job for job, (name, state, _) in queue.items() if name == "tick" and state != "PENDING"}
+    if old:
+        cluster.query(["scancel", *map(str, old)])
+
+    def passed():
+        queue = _queue(cluster)
+        ticking = any(name == "tick" and state == "RUNNING" and job not in old for job, (name, state, _) in queue.items())
+        jobs = {job: (state, reason) for job, (name, state, reason) in queue.items() if name != "tick"}
+        done = ticking and not any(state in ("COMPLETING", "CONFIGURING") for state, _ in jobs.values())
+        return done and (jobs,)
+
+    return wait_for(passed, timeout, "a pass of the scheduler with nothing on its way out")[0]
+
+
+def _queue(cluster):
+    lines = cluster.query(["squeue", "-ha", "-o", "%i|%j|%T|%r"]).stdout.splitlines()
+    return {int(job): (name, state, reason) for job, name, state, reason in (line.split("|") for line in lines)}
+
+
 def sluice_lines(cluster):
     """What Sluice has logged in slurmctld, without time stamps."""
     return [line.partition("] ")[2] for line in cluster.log("slurmctld").splitlines() if "] sluice: " in line or "error: sluice: " in line]
@@ -117,8 +153,16 @@ def gpu_errors(cluster):
     """Everything that is wrong with the books about GPUs and cores, as texts; empty when all of them agree.
 
     The books: the jobs' detail lines (node, cores, GPU indexes), the jobs' TRES, the nodes' GresUsed with its count and its
-    indexes, the nodes' AllocTRES, and squeue. Ask only when nothing starts or ends.
+    indexes, the nodes' AllocTRES, and squeue. They are read one after the other, again when a job has started or ended meanwhile.
     """
+    while True:
+        before = _queue(cluster)
+        errors = _gpu_errors_now(cluster)
+        if _queue(cluster) == before:
+            return errors
+
+
+def _gpu_errors_now(cluster):
     errors = []
     owners = {}
     cores = {}
