@@ -230,6 +230,12 @@ class Jobs(unittest.TestCase):
     def assert_all_free(self):
         wait_for(lambda: not any(self.cluster.node_gres().values()) and not self.cluster.job_gres(), 20, "all GPUs free")
 
+    def wait_saved(self):
+        """slurmctld writes down which jobs run only some seconds after a submission. One that is killed before starts them again."""
+        now = time.time()
+        self.cluster.wait_job(self.cluster.sbatch([], "true"))
+        wait_for(lambda: (self.cluster.layout.state / "slurmctld" / "job_state").stat().st_mtime > now + 1, 20, "a saved state")
+
     def test_nobody_sees_the_fake_gpus(self):
         job = self.cluster.sbatch(["--gpus-per-node=2", "-N2", "-o", "seen-%j"],
                                   'srun sh -c \'echo "$SLURMD_NODENAME $(id -un) $CUDA_VISIBLE_DEVICES"\'\nsleep 1000', user="nobody")
@@ -273,6 +279,7 @@ class Jobs(unittest.TestCase):
         job = self.cluster.sbatch(["--gpus=1"], "sleep 1000", user="nobody")
         self.cluster.wait_job(job, "RUNNING")
         held = self.cluster.job_gres()
+        self.wait_saved()
         for daemon in self.cluster.daemons:
             with self.subTest(daemon=daemon):
                 self.cluster.kill(daemon)

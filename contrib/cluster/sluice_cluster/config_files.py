@@ -83,7 +83,9 @@ def slurm_conf(layout, description, ports, host, listen_on_loopback, plugin_dirs
         "JobRequeue": 1,
         "MinJobAge": 86400,
         "SchedulerType": "sched/backfill",
-        "SchedulerParameters": "bf_interval=1,sched_interval=1,sched_min_interval=10000,batch_sched_delay=0",
+        # The main scheduler comes first: what backfill starts, slurmctld does not save for up to five minutes, and a slurmctld
+        # that is killed before takes the job for pending, kills it, and starts it again or fails it.
+        "SchedulerParameters": "sched_interval=1,sched_min_interval=10000,batch_sched_delay=0,bf_interval=5",
         # Quick for tests, yet not so quick that a busy machine looks like a dead node.
         "SlurmctldTimeout": 30,
         "SlurmdTimeout": 30,
