@@ -205,7 +205,7 @@ void print_job(const ControlJob& job, const Summary& summary) {
     std::printf("job %s: %s, %s%s", job_name(job).c_str(), job.state.c_str(),
                 job.state == "PENDING" ? "asks for " : "", gpus_text(job.gpus).c_str());
     if (!job.nodes.empty()) std::printf(" on %s", job.nodes.c_str());
-    if (job.restarts > 0) std::printf(", restarted %d times", job.restarts);
+    if (job.restarts > 0) std::printf(", %d restart%s", job.restarts, job.restarts == 1 ? "" : "s");
     std::printf("\n");
     print_placements(summary);
     if (summary.record) {

@@ -1,8 +1,13 @@
 # Fuzz targets. `make check` replays corpus/NAME through each; with --enable-fuzzers they become libFuzzer programs
 # (README.md). A new target: its line in check_PROGRAMS and the four lines of another one, with the name changed.
 FUZZ_TARGETS = \
+	tests/fuzz/config_fuzz \
+	tests/fuzz/jobspec_fuzz \
 	tests/fuzz/losses_fuzz \
 	tests/fuzz/record_fuzz \
+	tests/fuzz/sacct_fuzz \
+	tests/fuzz/scontrol_fuzz \
+	tests/fuzz/summary_fuzz \
 	tests/fuzz/topology_fuzz
 check_PROGRAMS += $(FUZZ_TARGETS)
 EXTRA_DIST += tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/topology.dict tests/fuzz/losses.dict
@@ -37,3 +42,33 @@ tests_fuzz_record_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/t
 tests_fuzz_record_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
 tests_fuzz_record_fuzz_LDFLAGS = $(FUZZ_LINK_FLAGS)
 tests_fuzz_record_fuzz_LDADD = $(FUZZ_LIBS)
+
+tests_fuzz_config_fuzz_SOURCES = tests/fuzz/config_fuzz.cpp $(FUZZ_MAIN)
+tests_fuzz_config_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/tests/fuzz/corpus/config"'
+tests_fuzz_config_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
+tests_fuzz_config_fuzz_LDFLAGS = $(FUZZ_LINK_FLAGS)
+tests_fuzz_config_fuzz_LDADD = $(FUZZ_LIBS)
+
+tests_fuzz_jobspec_fuzz_SOURCES = tests/fuzz/jobspec_fuzz.cpp $(FUZZ_MAIN)
+tests_fuzz_jobspec_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/tests/fuzz/corpus/jobspec"'
+tests_fuzz_jobspec_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
+tests_fuzz_jobspec_fuzz_LDFLAGS = $(FUZZ_LINK_FLAGS)
+tests_fuzz_jobspec_fuzz_LDADD = $(FUZZ_LIBS)
+
+tests_fuzz_sacct_fuzz_SOURCES = tests/fuzz/sacct_fuzz.cpp $(FUZZ_MAIN)
+tests_fuzz_sacct_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/tests/fuzz/corpus/sacct"'
+tests_fuzz_sacct_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
+tests_fuzz_sacct_fuzz_LDFLAGS = $(FUZZ_LINK_FLAGS)
+tests_fuzz_sacct_fuzz_LDADD = $(FUZZ_LIBS)
+
+tests_fuzz_scontrol_fuzz_SOURCES = tests/fuzz/scontrol_fuzz.cpp $(FUZZ_MAIN)
+tests_fuzz_scontrol_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/tests/fuzz/corpus/scontrol"'
+tests_fuzz_scontrol_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
+tests_fuzz_scontrol_fuzz_LDFLAGS = $(FUZZ_LINK_FLAGS)
+tests_fuzz_scontrol_fuzz_LDADD = $(FUZZ_LIBS)
+
+tests_fuzz_summary_fuzz_SOURCES = tests/fuzz/summary_fuzz.cpp $(FUZZ_MAIN)
+tests_fuzz_summary_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/tests/fuzz/corpus/summary"'
+tests_fuzz_summary_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
+tests_fuzz_summary_fuzz_LDFLAGS = $(FUZZ_LINK_FLAGS)
+tests_fuzz_summary_fuzz_LDADD = $(FUZZ_LIBS)

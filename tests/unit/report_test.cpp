@@ -443,6 +443,24 @@ TEST(Sacct, HostileNamesStayInTheirJob) {
     EXPECT_TRUE(parse_json(to_json(report)));
 }
 
+TEST(Sacct, WhatSlurm22Printed) {
+    const auto report = read_sacct(test_data("sacct/slurm-22.05.txt"), 1796000000);
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_EQ(report->skipped_lines, 0u);
+    ASSERT_EQ(report->jobs.size(), 11u);
+    const JobReport& requeued = report->jobs.back();
+    EXPECT_EQ(requeued.id, "11");
+    EXPECT_EQ(requeued.name, "gpt2 | `medium`");
+    EXPECT_EQ(requeued.records, 2);
+    EXPECT_EQ(requeued.gpu_seconds, 2 * 5 + 2 * 12);
+    EXPECT_EQ(requeued.wait_s, 1);
+    EXPECT_EQ(report->jobs[5].id, "6");
+    ASSERT_TRUE(report->jobs[5].summary);
+    EXPECT_EQ(report->jobs[5].summary->placements.size(), 1u);
+    EXPECT_EQ(report->jobs[5].state, "CANCELLED");
+    EXPECT_FALSE(report->jobs[6].summary);
+}
+
 TEST(Sacct, SumsDoNotOverflow) {
     Row row;
     row.elapsed = "10000000000";
