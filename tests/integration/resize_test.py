@@ -66,7 +66,7 @@ class Resizing(ClusterTest):
         log = cls.log_path(case)
         log.touch()
         log.chmod(0o666)
-        return cls.slurm.sbatch(["-p", case, "-J", case, "-N1", f"--gpus-per-node={gpus}", "-o", log, f"--train-gpus={sizes}",
+        return cls.slurm.sbatch(["-p", case, "-J", case, "-N1", f"--gpus-per-node={gpus}", "--cpus-per-gpu=1", "-o", log, f"--train-gpus={sizes}",
                                  "--train-resize=restart", f"--train-signal={signal}"],
                                 (script or "{command}").replace("{command}", command), user=user, cwd="/tmp")
 
@@ -135,7 +135,7 @@ class RestartTest(Resizing):
         self.assertGreaterEqual(len(rows), 3)
         self.assertEqual([state for state, _, _ in rows[:2]], ["REQUEUED", "REQUEUED"])
         self.assertEqual([gpus for _, gpus, _ in rows[:3]], [4, 8, runs[2][0]])
-        report = self.slurm.run([build_folder() / "contrib/sluice/sluice", "report", "--json"]).stdout
+        report = self.slurm.run([build_folder() / "contrib/sluice/sluice", "report", "--format", "json"]).stdout
         reported = re.search(rf'"id":"{job}".*?"gpu_seconds":(\d+)', report)
         self.assertIsNotNone(reported, report)
         self.assertEqual(int(reported[1]), sum(gpus * seconds for _, gpus, seconds in rows))
