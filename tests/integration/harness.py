@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "contrib" / "cluster"))
 
-from sluice_cluster import Cluster, hostlist, records, wait_for  # noqa: E402  found by the line above
+from sluice_cluster import Cluster, ClusterError, hostlist, processes, records, wait_for  # noqa: E402  found by the line above
 
 EXAMPLES = ROOT / "contrib" / "cluster" / "examples"
 FULL = os.environ.get("SLUICE_FULL_TESTS") == "1"

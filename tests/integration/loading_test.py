@@ -1,0 +1,194 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every process of Slurm that loads one of the plugins finds all symbols that the plugin needs.
+
+LD_BIND_NOW=1 would show it, if Slurm itself could run so: its own select/cons_tres lacks slurmctld's symbols in every other
+process. So copies of our plugins are marked instead, as `ld -z now` would, and the dynamic linker binds all of their symbols
+when it loads them, and nobody else's. What only slurmctld has is weak in them; for slurmctld it is made strong, too.
+"""
+
+import re
+import shutil
+import struct
+import unittest
+from pathlib import Path
+
+from harness import ClusterError, ClusterTest, build_folder, processes, wait_for
+
+PLUGINS = {"select": "select_cons_tres_sluice.so", "job_submit": "job_submit_sluice.so", "spank": "spank_sluice.so"}
+CLIENTS = {
+    "sinfo": ["sinfo"],
+    "squeue": ["squeue", "-O", "All"],
+    "scontrol": ["scontrol", "show", "node"],
+    "srun": ["srun", "-N1", "--gpus=1", "true"],
+    "sbatch": ["sbatch", "--gpus=1", "-o", "/dev/null", "--wrap", "true"],
+    "salloc": ["salloc", "--gpus=1", "true"],
+}
+# elf(5)
+_PT_DYNAMIC, _SHT_DYNSYM = 2, 11
+_DT_NULL, _DT_BIND_NOW = 0, 24
+_STB_GLOBAL, _STB_WEAK = 1, 2
+
+
+class SharedObject:
+    """A file to be changed (ELF, 64 bit, little endian)."""
+
+    def __init__(self, path):
+        self.path = path
+        self.data = bytearray(path.read_bytes())
+        assert self.data[:6] == b"\x7fELF\x02\x01", f"{path} is no 64-bit little-endian ELF file"
+
+    def read(self, layout, offset):
+        return struct.unpack_from(f"<{layout}", self.data, offset)
+
+    def save(self):
+        """As an installation does it: by rename, for a file that is mapped must not change."""
+        new = self.path.with_suffix(".new")
+        new.write_bytes(self.data)
+        new.rename(self.path)
+
+    def bind_now(self):
+        """One of the spare entries that ld leaves becomes DT_BIND_NOW."""
+        headers, = self.read("Q", 32)
+        size, count = self.read("HH", 54)
+        for header in range(headers, headers + size * count, size):
+            if self.read("I", header)[0] != _PT_DYNAMIC:
+                continue
+            offset, = self.read("Q", header + 8)
+            length, = self.read("Q", header + 32)
+            tags = [self.read("q", entry)[0] for entry in range(offset, offset + length, 16)]
+            end = tags.index(_DT_NULL)
+            assert tags[end + 1] == _DT_NULL, f"{self.path} has no spare dynamic entry"
+            struct.pack_into("<qQ", self.data, offset + 16 * end, _DT_BIND_NOW, 0)
+        return self
+
+    def strengthen(self):
+        """Undefined weak symbols become strong, but for those of the compiler's start-up code. Returns how many."""
+        sections, = self.read("Q", 40)
+        size, count = self.read("HH", 58)
+        changed = 0
+        for section in range(sections, sections + size * count, size):
+            if self.read("I", section + 4)[0] != _SHT_DYNSYM:
+                continue
+            offset, length = self.read("QQ", section + 24)
+            names, = self.read("Q", sections + size * self.read("I", section + 40)[0] + 24)
+            for symbol in range(offset, offset + length, 24):
+                name, info, _, defined_in = self.read("IBBH", symbol)
+                text = bytes(self.data[names + name:self.data.index(0, names + name)])
+                if info >> 4 == _STB_WEAK and defined_in == 0 and not text.startswith((b"_ITM", b"__")):
+                    self.data[symbol + 4] = _STB_GLOBAL << 4 | info & 15
+                    changed += 1
+        return changed
+
+    def rename(self, old, new):
+        """A function that is needed becomes one that nobody has."""
+        assert len(old) == len(new) and b"\0%s\0" % old in self.data
+        self.data = self.data.replace(b"\0%s\0" % old, b"\0%s\0" % new)
+
+
+class Loading(ClusterTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.folder = cls.copy_plugins("bound", mark=True)
+        cls.slurm = cls.cluster("Nodes=n[1-2] Gpus=4\n", "sluice", plugin_dirs=[cls.folder])
+        cls.stock = cls.cluster("Nodes=n[1-2] Gpus=4\n", "stock", stock=True)
+
+    @classmethod
+    def copy_plugins(cls, name, mark):
+        folder = cls.scratch / name
+        folder.mkdir()
+        for part, file in PLUGINS.items():
+            shutil.copy(build_folder() / "plugins" / part / ".libs" / file, folder)
+            if mark:
+                SharedObject(folder / file).bind_now().save()
+        (folder / "sluice-agent").symlink_to(build_folder() / "plugins" / "spank" / "sluice-agent")
+        return folder
+
+    def loaded(self, text):
+        return {name for name in PLUGINS.values() if f"{self.folder}/{name}" in text}
+
+    def test_clients(self):
+        for name, argv in CLIENTS.items():
+            with self.subTest(client=name):
+                result = self.slurm.run(argv, env={"LD_DEBUG": "files"})
+                self.assertEqual(re.findall(r"dlopen\(.*undefined symbol.*", result.stderr), [])
+                expected = {"select_cons_tres_sluice.so"} if name != "squeue" else set()
+                if name in ("srun", "sbatch", "salloc"):
+                    expected.add("spank_sluice.so")
+                self.assertLessEqual(expected, self.loaded(result.stderr))
+
+    def test_daemons_and_a_job(self):
+        job = self.slurm.sbatch(["-N2", "--gpus-per-node=2", "--train-model=m", "-o", "/dev/null"], "srun sleep 1000", user="nobody")
+        self.slurm.wait_job(job, "RUNNING")
+        wait_for(lambda: len(self.of("slurmstepd")) >= 3, 30, "the steps of a job")
+        self.assertEqual(self.of("slurmctld"), [{"select_cons_tres_sluice.so", "job_submit_sluice.so"}])
+        self.assertEqual(self.of("slurmd"), [{"select_cons_tres_sluice.so", "spank_sluice.so"}] * 2)
+        for loaded in self.of("slurmstepd"):
+            self.assertEqual(loaded, {"select_cons_tres_sluice.so", "spank_sluice.so"})
+        self.slurm.run(["scancel", str(job)])
+        self.slurm.wait_job(job, "CANCELLED")
+        for daemon in self.slurm.daemons:
+            self.assertNotIn("undefined symbol", self.slurm.log(daemon), daemon)
+            self.assertTrue(self.slurm.pid(daemon), daemon)
+
+    def of(self, program):
+        """What each process of a program has loaded of ours. slurmscriptd, a child of slurmctld, loads nothing."""
+        found = []
+        for pid in processes.find(self.slurm.directory):
+            try:
+                executable = Path(f"/proc/{pid}/exe").resolve().name.removesuffix("-wlm")  # as Debian has them
+                mapped = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
+            except OSError:
+                continue
+            if executable == program and "slurmscriptd" not in processes.command_line(pid):
+                found.append(self.loaded(mapped))
+        return found
+
+    def test_slurmctld_has_what_is_weak(self):
+        plugin = self.folder / PLUGINS["select"]
+        strong = SharedObject(plugin)
+        self.assertGreater(strong.strengthen(), 0)
+        weak = SharedObject(plugin)
+        self.addCleanup(weak.save)
+        strong.save()
+        self.slurm.restart("slurmctld")
+        weak.save()
+        self.slurm.wait_job(self.slurm.sbatch(["--gpus=2", "-o", "/dev/null"], "true"))
+
+        strong.rename(b"list_iterator_destroy", b"list_iterator_no_such")
+        strong.save()
+        with self.assertRaisesRegex(ClusterError, "undefined symbol: list_iterator_no_such"):
+            self.slurm.restart("slurmctld")
+        weak.save()
+        self.slurm.restart("slurmctld")
+
+    def test_a_missing_symbol_would_be_found(self):
+        """The same client with a plugin that needs a function which nobody has: fine as it is, refused when it is marked."""
+        for name, mark in (("lazy", False), ("strict", True)):
+            with self.subTest(name):
+                folder = self.copy_plugins(name, mark)
+                plugin = SharedObject(folder / PLUGINS["select"])
+                plugin.rename(b"plugin_context_destroy", b"plugin_context_no_such")
+                plugin.save()
+                conf = self.slurm.layout.etc / f"{name}.conf"
+                conf.write_text(self.slurm.layout.slurm_conf.read_text(encoding="utf-8").replace(str(self.folder), str(folder)),
+                                encoding="utf-8")
+                result = self.slurm.run(["sinfo"], env={"SLURM_CONF": str(conf)}, check=False)
+                if mark:
+                    self.assertNotEqual(result.returncode, 0)
+                    self.assertRegex(result.stderr, f"{plugin.path}: undefined symbol: plugin_context_no_such")
+                else:
+                    self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def test_bound_as_a_whole_only_slurms_own_plugins_lack_symbols(self):
+        for name, argv in CLIENTS.items():
+            with self.subTest(client=name):
+                lacking = [{file for file in re.findall(r"(\S+): undefined symbol", cluster.run(argv, env={"LD_BIND_NOW": "1"}, check=False).stderr)}
+                           for cluster in (self.slurm, self.stock)]
+                self.assertFalse({file for file in lacking[0] if "sluice" in file})
+                self.assertEqual(bool(lacking[0]), bool(lacking[1]), "stock Slurm fails in the same clients")
+
+
+if __name__ == "__main__":
+    unittest.main()
