@@ -87,6 +87,12 @@ bool is_agents_task(spank_t context) {
 }
 
 void launch_agent(spank_t context, const Arguments& arguments, const JobSpec& spec) {
+    // After a resize these would still tell steps the size at submission; without them a step takes
+    // the job's own.
+    if (spec.resize != ResizeMode::off) {
+        for (const char* stale : {"SLURM_GPUS", "SLURM_GPUS_PER_NODE"})
+            spank_unsetenv(context, stale);
+    }
     if (access(arguments.agent.c_str(), X_OK) != 0) {
         slurm::log_error(arguments.agent + " cannot be executed: this job's loss is not watched");
         return;
@@ -97,12 +103,6 @@ void launch_agent(spank_t context, const Arguments& arguments, const JobSpec& sp
     if (restarts.empty()) restarts = "0";
     const std::string answer = answer_path("/tmp", getuid(), job, restarts);
     spank_setenv(context, answer_variable, answer.c_str(), 1);
-    // After a resize these would still tell steps the size at submission; without them a step takes
-    // the job's own.
-    if (spec.resize != ResizeMode::off) {
-        for (const char* stale : {"SLURM_GPUS", "SLURM_GPUS_PER_NODE"})
-            spank_unsetenv(context, stale);
-    }
 
     std::vector<std::string> words = {arguments.agent, "--pid=" + std::to_string(getpid()),
                                       "--min-interval=" + std::to_string(arguments.min_interval_s),
