@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "common/samples/log_tokens.hpp"
 
@@ -15,9 +16,11 @@ class LineReader {
     explicit LineReader(NameTable& names) : names_(names) {}
 
     void take(const Token& token) {
+        const std::optional<int> behind = std::exchange(loss_behind_, std::nullopt);
         switch (token.kind) {
             case Token::Kind::number:
                 take_number(token, names_.facts_of_number(token.name));
+                if (token.name.empty() && behind && token.clean) take_loss(token.value, *behind);
                 break;
             case Token::Kind::count:
                 take_count(token, names_.facts_of_number(token.name));
@@ -76,7 +79,10 @@ class LineReader {
         if (!whole) return;
         // 0.5 and 1.0 are progress, not the number of an epoch
         if (facts.epoch && token.whole && !reading_.epoch) reading_.epoch = whole;
-        if (facts.step) take_step(*whole, 0, *facts.step);
+        if (facts.step) {
+            take_step(*whole, 0, *facts.step);
+            loss_behind_ = facts.loss_behind;
+        }
     }
 
     void take_count(const Token& token, const NameFacts& facts) {
@@ -115,6 +121,7 @@ class LineReader {
     Scope scope_ = Scope::training;
     std::array<Scope, 8> scopes_{};  ///< of the objects around this one; deeper ones inherit
     std::size_t depth_ = 0;
+    std::optional<int> loss_behind_;
     bool summary_ = false;
     bool other_name_ = false;    ///< the last name has nothing to do with training
     bool in_other_bar_ = false;  ///< "Loading checkpoint shards: 50%| | 1/2"

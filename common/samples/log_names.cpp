@@ -96,8 +96,7 @@ constexpr StepName step_names[] = {
     {"examples", StepKind::batch, true},
 };
 
-constexpr std::string_view log_levels[] = {"info",   "debug", "warning", "warn",
-                                           "notice", "note",  "trace",   "error"};
+constexpr std::string_view log_levels[] = {"info", "debug", "warning", "warn"};
 constexpr std::string_view fillers[] = {"train",    "training",  "trainer", "current", "cur",
                                         "at",       "and",       "with",    "the",     "done",
                                         "finished", "completed", "complete"};
@@ -143,12 +142,12 @@ const Entry* find_name(const Entry (&table)[count], std::string_view words) {
     }
 }
 
+/// Without what a logger puts before the text: "root INFO step" is "step".
 std::string_view without_log_level(std::string_view words) {
-    for (;;) {
-        std::string_view rest = words;
-        if (!contains(log_levels, take_word(rest))) return words;
-        words = rest;
+    for (std::string_view rest = words; !rest.empty();) {
+        if (contains(log_levels, take_word(rest))) words = rest;
     }
+    return words;
 }
 
 std::optional<int> loss_rank(std::string_view words) {
@@ -219,6 +218,10 @@ NameFacts facts_of(std::string_view name) {
     NameFacts facts;
     facts.loss_rank = loss_rank(words);
     facts.step = step_kind(words);
+    if (const std::size_t at = words.find(" at "); at != std::string_view::npos && !facts.step) {
+        facts.loss_behind = loss_rank(words.substr(0, at));
+        if (facts.loss_behind) facts.step = step_kind(words.substr(at + 4));
+    }
     facts.epoch = is_epoch(words);
     facts.scope = scope_of(words);
     facts.process = process_rank(words);
@@ -249,6 +252,7 @@ NameTable::Entry& NameTable::entry(std::string_view name) {
         const Words words(name);
         const bool is_key = without_log_level(words.text()) == key_;
         entry.facts.loss_rank = is_key ? std::optional<int>(0) : std::nullopt;
+        entry.facts.loss_behind.reset();
     }
     return entry;
 }

@@ -40,6 +40,7 @@ enum class Scope { training, validation };
 struct NameFacts {
     std::optional<int> loss_rank;  ///< of a training loss: 0 is the most exact
     std::optional<StepKind> step;
+    std::optional<int> loss_behind;  ///< "loss at step": behind the step stands a loss of this rank
     bool epoch = false;
     std::optional<Scope> scope;           ///< "Validation", "Test set", "train_inner", "Eval step"
     std::optional<std::int64_t> process;  ///< the n of "rank3" and torchrun's "default3"

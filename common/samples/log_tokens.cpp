@@ -24,6 +24,10 @@ bool is_quote(char c) {
     return c == '"' || c == '\'';
 }
 
+bool is_time_mark(char c) {
+    return c == ':' || c == '-' || c == '+' || c == '.' || c == ',';
+}
+
 bool is_not_finite(std::string_view word) {
     return equal_ignoring_case(word, "nan") || equal_ignoring_case(word, "inf") ||
            equal_ignoring_case(word, "infinity");
@@ -120,8 +124,34 @@ Token TokenReader::take_label() {
     return token;
 }
 
+// tqdm's "32it [00:10, 3.1it/s]" and Keras's "32/Unknown".
+std::optional<Token> TokenReader::take_endless_count(const Number& number) {
+    const std::size_t begin = position_;
+    std::size_t end = number.end;
+    bool bar = false;
+    if (line_.substr(end, 2) == "it" && !is_word(at(end + 2))) {
+        end += 2;
+        bar = at(skip_blanks(end)) == '[';
+        if (!bar) return std::nullopt;
+    } else if (line_.substr(end, 8) == "/Unknown") {
+        end += 8;
+    } else {
+        return std::nullopt;
+    }
+    const auto done = parse_integer(line_.substr(begin, number.end - begin));
+    if (!done || *done > largest_count) return std::nullopt;
+    Token token;
+    token.kind = Token::Kind::count;
+    token.name = take_run();
+    token.done = *done;
+    token.bar = bar;
+    position_ = end;
+    return token;
+}
+
 // "26/  500000", "5 / 356"; not "03/22/2024", "11/01 20:14:15", "40s/100".
 std::optional<Token> TokenReader::take_count(const Number& number) {
+    if (auto token = take_endless_count(number)) return token;
     const std::size_t begin = position_;
     std::size_t end = skip_blanks(number.end);
     if (at(end) != '/' || (begin > 0 && at(begin - 1) == '/')) return std::nullopt;
@@ -179,8 +209,9 @@ std::optional<Token> TokenReader::take_number(const Number& number, bool in_list
     const char then = at(number.end + 1);
     const bool time = follows == ':' && is_digit(then);
     if (number.digits_only && (time || (follows == '-' && is_digit(then)))) {
-        while (is_digit(at(position_)) || at(position_) == ':' || at(position_) == '-' ||
-               at(position_) == '.' || at(position_) == ',') {
+        // "2026-05-18T16:04:46.338Z"
+        while (is_word(at(position_)) ||
+               (is_time_mark(at(position_)) && is_digit(at(position_ + 1)))) {
             ++position_;
         }
         take_run();

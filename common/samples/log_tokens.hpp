@@ -23,7 +23,7 @@ namespace sluice::log {
 struct Token {
     enum class Kind {
         number,   ///< name (may be empty), value
-        count,    ///< name (may be empty), done / total
+        count,    ///< name (may be empty), done / total; total is 0 where it is not known
         percent,  ///< name (may be empty), value
         label,    ///< name
         open,     ///< "{", with the name before it, if any
@@ -66,6 +66,7 @@ class TokenReader {
     /// The number at position_, whose name is the run, and what is glued to it.
     std::optional<Token> take_number(const Number& number, bool in_list);
     std::optional<Token> take_count(const Number& number);
+    std::optional<Token> take_endless_count(const Number& number);
     void take_thousands(const Number& number, Token& token);
 
     std::string_view run() const { return line_.substr(run_begin_, run_end_ - run_begin_); }

@@ -47,7 +47,8 @@ class Hints {
         std::uint64_t first, second, third, fourth;
     };
     static constexpr Word word(const char (&text)[5]) {
-        return {each_byte(text[0]), each_byte(text[1]), each_byte(text[2]), each_byte(text[3])};
+        const auto each = [](char c) { return each_byte(static_cast<char>(c | 0x20)); };
+        return {each(text[0]), each(text[1]), each(text[2]), each(text[3])};
     }
 
     /// Not 0 where a word begins in one of the eight places.
@@ -60,7 +61,8 @@ class Hints {
             return (differs - each_byte(1)) & ~differs & each_byte('\x80');
         };
         return begins(word("loss")) | begins(word("step")) | begins(word("iter")) |
-               begins(word("epoc")) | begins(word("date"));  // num_updates
+               begins(word("epoc")) | begins(word("date")) |  // num_updates
+               begins(word("it ["));                          // a bar without a total
     }
 
     /// Something like "27/5000" or "5 / 356".

@@ -4,13 +4,18 @@
 // bytes, any length. Memory is bounded, no input is an error, and what is not understood is
 // skipped.
 //
-// Lines end in \n or \r; ANSI colour sequences are dropped. A loss is a *named* number
+// Lines end in \n or \r; terminal control sequences are dropped. A loss is a *named* number
 // ("loss: 2.5", "lm loss: 1.0E+01", "'loss': 1.6", "loss=3.1", "train loss 2.49"), a step is the
 // number named step, iter, iteration, global_step, "Training Step", a progress count
-// ("27/5000", "Epoch [1][50/2931]"), ...; never a column number. Names are matched whole: "loss
-// scale", "val loss", "loss_cls" are no training loss unless asked for with `key`. Where a line has
-// several, the more exact name wins (reduced_train_loss before loss). Equal steps that repeat
-// (ranks) give one point.
+// ("27/5000", "Epoch [1][50/2931]"), ...; never a column number, but in comma-separated values the
+// header's names. Names are matched whole: "loss scale", "val loss", "loss_cls" are no training
+// loss unless asked for with `key`. Where a line has several, the more exact name wins
+// (reduced_train_loss before loss).
+//
+// Equal steps that repeat (ranks, progress bars drawn again) give one point, which is why a point
+// is held back until a line with another step, or the end. A step on a line of its own belongs to
+// the loss that follows it. Steps that begin again in each epoch go on where the last epoch ended,
+// as far as the log shows it; steps go back where a run was restarted.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +33,7 @@ namespace sluice {
 struct LossReaderOptions {
     std::string key;  ///< the name of the loss as the log prints it; empty: recognised
     enum class Format { automatic, text, json_lines, csv } format = Format::automatic;
-    std::size_t max_line_bytes = 64 * 1024;  ///< the rest of a longer line is skipped
+    std::size_t max_line_bytes = std::size_t{64} * 1024;  ///< the rest of a longer line is skipped
     std::size_t max_keys_seen = 32;
 };
 

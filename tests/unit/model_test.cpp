@@ -339,8 +339,8 @@ TEST(Forecast, WidensAheadAndNeverRises) {
         const auto curve = fit_loss_curve(s.points);
         ASSERT_TRUE(curve.ok());
         Forecast before = forecast_loss(*curve, s.last);
-        for (double ahead = 1.1; ahead < 100; ahead *= 1.5) {
-            const Forecast forecast = forecast_loss(*curve, ahead * s.last);
+        for (int i = 1; i < 12; ++i) {
+            const Forecast forecast = forecast_loss(*curve, std::pow(1.5, i) * s.last);
             EXPECT_LE(forecast.value, before.value);
             EXPECT_LE(forecast.high, before.high + 1e-9);
             EXPECT_GE(forecast.low, 0);
