@@ -1,0 +1,74 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Other builds of the tree: under sanitizers, without Slurm, from the tarball; and clang-tidy. Long: only with SLUICE_FULL_TESTS=1."""
+
+import concurrent.futures
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from harness import FULL, ROOT, build_folder
+
+JOBS = f"-j{os.cpu_count()}"
+# clang 14 takes a macro of Slurm's (a literal followed by a name) for C++11's own suffixes; the tree's code is still checked.
+SLURM_HEADER_ERROR = re.compile(r"src/common/slurm_protocol_defs\.h:\d+:\d+: error: invalid suffix on literal")
+
+
+def run(argv, folder, **variables):
+    result = subprocess.run([str(word) for word in argv], cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            errors="replace", check=False, env={**os.environ, **variables})
+    if result.returncode:
+        raise AssertionError(f"{' '.join(map(str, argv))}: exit status {result.returncode}\n{result.stdout[-6000:]}")
+    return result.stdout
+
+
+@unittest.skipUnless(FULL, "long: check --full")
+class BuildsTest(unittest.TestCase):
+    def setUp(self):
+        build_folder()
+        self.folder = Path(tempfile.mkdtemp(prefix="sluice-build-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def slurm_source(self):
+        return run([ROOT / "contrib" / "slurm-source"], self.folder).splitlines()[-1]
+
+    def check_sanitizer(self, kind, **variables):
+        run([ROOT / "configure", "--quiet", "--enable-werror", "--without-plugins", f"--enable-sanitizer={kind}", "CXXFLAGS=-g -O1"], self.folder)
+        output = run(["make", "-s", JOBS, "check"], self.folder, **variables)
+        self.assertRegex(output, r"# FAIL: +0")
+        self.assertRegex(output, r"# PASS: +[1-9]")
+
+    def test_address_sanitizer(self):
+        self.check_sanitizer("address", ASAN_OPTIONS="detect_leaks=1")
+
+    def test_undefined_sanitizer(self):
+        self.check_sanitizer("undefined", UBSAN_OPTIONS="print_stacktrace=1")
+
+    def test_distcheck(self):
+        """Builds, checks and installs from the tarball, without Slurm and then with it."""
+        run([ROOT / "configure", "--quiet", f"--with-slurm-source={self.slurm_source()}"], self.folder)
+        self.assertIn("ready for distribution", run(["make", "-s", JOBS, "distcheck"], self.folder))
+
+    def test_clang_tidy(self):
+        source = self.slurm_source()
+        files = run(["git", "ls-files", "common/*.cpp", "plugins/*.cpp", "contrib/*.cpp"], ROOT).split()
+        self.assertGreater(len(files), 30)
+        flags = ["-std=c++20", "-Iplugins/slurm/config", "-I.", "-isystem", source, '-DSLUICE_AGENT="x"', '-DPACKAGE_NAME="x"', '-DPACKAGE_VERSION="x"']
+
+        def tidy(file):
+            result = subprocess.run(["clang-tidy", "--quiet", file, "--", *flags], cwd=ROOT, text=True, stdout=subprocess.PIPE,
+                                    stderr=subprocess.DEVNULL, check=False)
+            return [line for line in result.stdout.splitlines()
+                    if re.search(r": (error|warning): ", line) and not SLURM_HEADER_ERROR.search(line)]
+
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            found = sorted({line for lines in pool.map(tidy, files) for line in lines})
+        self.assertEqual(found, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
