@@ -34,7 +34,7 @@ endif
 EXTRA_DIST += tests/data
 
 # The command line tool, from outside.
-TESTS += tests/cli/sets_test tests/cli/jobs_test tests/cli/man_test
-EXTRA_DIST += tests/cli/sets_test tests/cli/jobs_test tests/cli/man_test
+TESTS += tests/cli/sets_test tests/cli/curves_test tests/cli/jobs_test tests/cli/man_test
+EXTRA_DIST += tests/cli/sets_test tests/cli/curves_test tests/cli/jobs_test tests/cli/man_test
 
 include tests/fuzz/local.mk

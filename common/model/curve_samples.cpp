@@ -69,9 +69,8 @@ CurveSamples samples_in_order(const std::vector<LossPoint>& points) {
 std::string suspect(const CurveSamples& samples, std::size_t min_points) {
     if (samples.empty()) return "there is no finite loss";
     if (samples.size() < min_points) {
-        return "there are " + std::to_string(samples.size()) +
-               " finite losses at different steps, and " + std::to_string(min_points) +
-               " are needed";
+        return "finite losses at different steps: " + std::to_string(samples.size()) +
+               ", needed: " + std::to_string(min_points);
     }
     const double last = samples.back().loss;
     std::size_t same = 0;

@@ -238,9 +238,9 @@ TEST(LossCurve, SaysThatItCannotSayYet) {
     };
     EXPECT_TRUE(has(reason({}), "no finite loss"));
     EXPECT_TRUE(has(reason({{1, nan}, {2, infinity}}), "no finite loss"));
-    EXPECT_TRUE(has(reason({{1, 3.0}, {2, 2.0}, {3, 1.5}}), "3 finite losses"));
+    EXPECT_TRUE(has(reason({{1, 3.0}, {2, 2.0}, {3, 1.5}}), "different steps: 3, needed: 5"));
     // one step again and again
-    EXPECT_TRUE(has(reason(Points(100, {7, 3.0})), "1 finite losses"));
+    EXPECT_TRUE(has(reason(Points(100, {7, 3.0})), "different steps: 1, needed: 5"));
     Points zeros = points_of(Truth(), 50, 10);
     for (std::int64_t step = 500; step < 600; step += 10) zeros.push_back({step, 0.0});
     EXPECT_TRUE(has(reason(zeros), "exactly 0"));
