@@ -40,6 +40,7 @@ Result<std::unique_ptr<Policy>> make_policy(std::string_view name) {
 
 std::vector<std::string> policy_names() {
     std::vector<std::string> names;
+    names.reserve(known_policies.size());
     for (const KnownPolicy& policy : known_policies) names.emplace_back(policy.name);
     return names;
 }

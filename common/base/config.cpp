@@ -19,7 +19,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t max_file_bytes = 1024 * 1024;
+constexpr std::size_t max_file_bytes = std::size_t{1024} * 1024;
 constexpr std::size_t max_nodes = 65536;
 
 // --- one reader a kind of value; false: the value is not legal
@@ -200,7 +200,7 @@ class Parser {
             std::string why;
             const auto assignment = take_assignment(rest, why);
             if (!assignment) return at(line_, why + ": write Key=Value, a comment begins with #");
-            if (const Status status = apply(*assignment, topology); !status) return status;
+            if (Status status = apply(*assignment, topology); !status) return status;
         }
         if (topology)
             return at(line_, std::string(topology_key) + ": no Nodes: " + both_on_one_line);
@@ -263,10 +263,11 @@ class Parser {
             return at(line_, name + ": more than " + std::to_string(max_nodes) + " nodes");
         for (const std::string& node : *nodes) {
             const auto [known, fresh] = classes_.emplace(node, line_);
-            if (!fresh) {
-                return at(line_, name + ": " + node + " has a class already, in line " +
-                                     std::to_string(known->second) + ": write each node once");
-            }
+            if (fresh) continue;
+            std::string what = name;
+            what.append(": ").append(node).append(" has a class already, in line ");
+            what += std::to_string(known->second);
+            return at(line_, what + ": write each node once");
         }
         if (topology->front() != '/' && first_relative_ == 0) first_relative_ = line_;
         config_.node_classes.push_back({std::move(*topology), std::move(*nodes)});

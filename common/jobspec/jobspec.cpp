@@ -155,13 +155,13 @@ Status read_gpus(const OptionInfo& option, std::string_view value, JobSpec& spec
 }
 
 Status read_loss(const OptionInfo& option, std::string_view value, JobSpec& spec) {
-    if (const Status status = check_text(option, value, max_loss_bytes); !status) return status;
+    if (Status status = check_text(option, value, max_loss_bytes); !status) return status;
     spec.loss = value;
     return {};
 }
 
 Status read_loss_key(const OptionInfo& option, std::string_view value, JobSpec& spec) {
-    if (const Status status = check_text(option, value, max_key_bytes); !status) return status;
+    if (Status status = check_text(option, value, max_key_bytes); !status) return status;
     spec.loss_key = value;
     return {};
 }

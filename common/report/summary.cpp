@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* member = "sluice";
 constexpr int version = 1;
-constexpr std::size_t max_field_bytes = 64 * 1024;
+constexpr std::size_t max_field_bytes = std::size_t{64} * 1024;
 constexpr std::size_t max_sentence_bytes = 240;
 constexpr std::size_t max_node_bytes = 255;
 
@@ -227,14 +227,15 @@ std::string with_summary(std::string_view field, const Summary& summary) {
             if (passed)
                 after += ',' + key_text(key) + foreign_text(value);
             else
-                before += key_text(key) + foreign_text(value) + ',';
+                before.append(key_text(key)).append(foreign_text(value)) += ',';
         }
     }
+    const std::string head = '{' + before + key_text(member);
     std::size_t placements = std::min(summary.placements.size(), Summary::max_placements);
     std::size_t resizes = std::min(summary.resizes.size(), Summary::max_resizes);
     for (;;) {
-        std::string out = '{' + before + key_text(member) +
-                          member_text(summary, placements, resizes) + after + '}';
+        std::string out = head;
+        out.append(member_text(summary, placements, resizes)).append(after) += '}';
         if (out.size() <= Summary::max_bytes || placements + resizes == 0) return out;
         if (resizes > 0)
             --resizes;

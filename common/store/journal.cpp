@@ -23,9 +23,9 @@ namespace {
 
 constexpr std::int64_t version = 1;
 constexpr std::size_t max_key_bytes = 128;
-constexpr std::size_t max_value_bytes = 64 * 1024;
+constexpr std::size_t max_value_bytes = std::size_t{64} * 1024;
 constexpr std::size_t max_line_bytes = max_key_bytes + max_value_bytes + 64;
-constexpr std::size_t min_outdated_bytes = 64 * 1024;
+constexpr std::size_t min_outdated_bytes = std::size_t{64} * 1024;
 constexpr std::size_t checksum_digits = 16;
 
 Error disk_error(const std::string& path, const char* doing, int error_number) {
@@ -136,7 +136,7 @@ class Journal::Impl {
     }
 
     Status put(const std::string& key, std::string_view json) {
-        if (const Status status = check(key); !status) return status;
+        if (Status status = check(key); !status) return status;
         if (const auto value = parse_json(json, max_value_bytes); !value) {
             return {ErrorCode::bad_input,
                     "value of \"" + key + "\" in the journal: " + value.error().message};
@@ -152,7 +152,7 @@ class Journal::Impl {
     }
 
     Status erase(const std::string& key) {
-        if (const Status status = check(key); !status) return status;
+        if (Status status = check(key); !status) return status;
         if (!values_.contains(key)) return save({});
         forget(key);
         return save(key);

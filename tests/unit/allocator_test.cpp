@@ -70,7 +70,7 @@ JobView rigid(JobView view) {
     return unknown(std::move(view));
 }
 
-ClusterView cluster(std::vector<int> nodes, std::vector<JobView> jobs) {
+ClusterView cluster(const std::vector<int>& nodes, std::vector<JobView> jobs) {
     ClusterView out;
     for (const int gpus : nodes)
         out.nodes.push_back({"n" + std::to_string(out.nodes.size()), gpus});
@@ -374,7 +374,7 @@ class RandomClusters {
 };
 
 // Whether the jobs (GPUs, nodes) fit on the free GPUs: every possibility is tried.
-bool fits(std::vector<int> free, std::vector<std::pair<int, int>> jobs) {
+bool fits(const std::vector<int>& free, std::vector<std::pair<int, int>> jobs) {
     if (jobs.empty()) return true;
     // Any split last: for those only the sum counts.
     std::sort(jobs.begin(), jobs.end(),
