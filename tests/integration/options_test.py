@@ -244,9 +244,8 @@ class Unusual(OptionsTest):
 
     def test_heterogeneous_job(self):
         submitted = self.slurm.run(["sbatch", "--parsable", "-o", "/dev/null", "--gpus=1", *GOOD, ":", "--gpus=2", "--train-gpus=1-2", "--wrap",
-                                    "srun true"], check=False)
-        if submitted.returncode == 0:
-            self.slurm.wait_job(int(submitted.stdout.split(";")[0]))
+                                    "srun true"])
+        self.slurm.wait_job(int(submitted.stdout.split(";")[0]))
 
     def test_empty_script(self):
         self.assertNotEqual(self.slurm.run(["sbatch", *GOOD], input="", check=False).returncode, 0)
