@@ -191,6 +191,7 @@ void Decider::learn() {
 void Decider::plan(std::time_t now) {
     const ClusterFacts facts = read_cluster();
     forget_ended(facts);
+    see_requests(facts);
     std::map<std::uint32_t, const JobFacts*> by_id;
     for (const JobFacts& job : facts.jobs) by_id[job.id] = &job;
 
@@ -213,6 +214,21 @@ void Decider::plan(std::time_t now) {
     }
 }
 
+void Decider::see_requests(const ClusterFacts& facts) {
+    for (const JobFacts& job : facts.jobs) {
+        if (!job.spec || job.spec->sizes.empty() || !job.changeable || !job.request_resizable)
+            continue;
+        TrackedJob& tracked = tracker_->at(job.id);
+        if (job.state != JobState::pending) {
+            tracked.waits = 0;
+            if (tracked.requested == 0 && tracked.see_request(job.gpus)) store(job.id);
+            continue;
+        }
+        if (job.due && job.gpus > job.spec->sizes.front()) ++tracked.waits;
+        if (!tracked.resize && tracked.see_request(job.gpus)) store(job.id);
+    }
+}
+
 void Decider::carry_out(const Decision& decision, const JobFacts& job, std::time_t now) {
     if (!job.spec) return;
     const std::string what = from_to(job.gpus, decision.gpus) + ": " + decision.reason;
@@ -232,6 +248,9 @@ void Decider::carry_out(const Decision& decision, const JobFacts& job, std::time
         log_info(sized.error().message + "; its request stays as it is");
         return;
     }
+    TrackedJob& tracked = tracker_->at(job.id);
+    tracked.asked = decision.gpus;
+    store(job.id);
     log_info(job_name(job.id) + "asks for " + what);
 }
 
@@ -299,6 +318,7 @@ void Decider::carry_on(std::uint32_t id, std::time_t now) {
             give_up(id, sized.error().message);
             return;
         }
+        tracked.asked = resize.to;
     }
     finish_restart(id, now);
 }

@@ -38,6 +38,7 @@ class Decider {
     void open_store();
     void learn();
     void plan(std::time_t now);
+    void see_requests(const ClusterFacts& facts);
     void carry_out(const Decision& decision, const JobFacts& job, std::time_t now);
     void start_restart(const Decision& decision, const JobFacts& job, std::time_t now);
     void carry_on(std::uint32_t id, std::time_t now);

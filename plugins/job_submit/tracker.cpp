@@ -58,6 +58,12 @@ std::optional<Resize> resize_of(const json_t* json) {
 
 }  // namespace
 
+bool TrackedJob::see_request(int gpus) {
+    if (gpus == asked || gpus == requested) return false;
+    requested = gpus;  // the first time, or the user has changed it since
+    return true;
+}
+
 void TrackedJob::learn(const Record& next) {
     if (next.steps_per_second && next.gpus > 0 &&
         (speeds.size() < most_speeds || speeds.contains(next.gpus)))
@@ -82,6 +88,8 @@ std::string to_text(const TrackedJob& job) {
     for (const std::time_t time : job.resize_times) json_add(times, json_integer(time));
     json_put(json, "resize_times", std::move(times));
     json_put(json, "last_resize", json_integer(job.last_resize));
+    json_put(json, "requested", json_integer(job.requested));
+    json_put(json, "asked", json_integer(job.asked));
     if (job.resize) json_put(json, "resize", to_json(*job.resize));
     return json_line(json.get());
 }
@@ -111,6 +119,8 @@ Result<TrackedJob> parse_tracked_job(std::string_view text) {
         job.resize_times.push_back(
             static_cast<std::time_t>(json_integer_value(json_array_get(times, i))));
     job.last_resize = static_cast<std::time_t>(json_integer_at(json, "last_resize").value_or(0));
+    job.requested = static_cast<int>(json_integer_at(json, "requested").value_or(0));
+    job.asked = static_cast<int>(json_integer_at(json, "asked").value_or(0));
     if (const json_t* resize = json_object_get(json, "resize")) job.resize = resize_of(resize);
     return job;
 }

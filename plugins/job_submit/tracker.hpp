@@ -35,8 +35,17 @@ struct TrackedJob {
     std::map<int, SpeedSample> speeds;      ///< by GPUs, the latest measurement of each size
     std::vector<std::time_t> resize_times;  ///< within the last hour
     std::time_t last_resize = 0;
+    int requested = 0;  ///< GPUs that the user asked for, last
+    int asked = 0;      ///< GPUs that Sluice had it ask for, last; 0: never
+    int waits = 0;      ///< plans for which it was due, with more than its least
     std::optional<Resize> resize;
 
+    /// Plans after which a job that does not start although it should fit asks for its least: cores
+    /// or memory, which policies do not see, may be what it lacks.
+    static constexpr int most_waits = 3;
+
+    /// What the job's request says now; true when that is news to be stored.
+    bool see_request(int gpus);
     /// Takes over a record of this job.
     void learn(const Record& record);
 };

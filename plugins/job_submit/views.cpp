@@ -118,6 +118,9 @@ ClusterView partition_view(const ClusterFacts& facts, const PartitionFacts& part
         one.since_resize_s =
             static_cast<double>(now - std::max(job->start, known_job ? known_job->last_resize : 0));
         if (known_job) {
+            if (known_job->requested > 0) one.requested = known_job->requested;
+            if (!one.running && known_job->waits >= TrackedJob::most_waits)
+                one.sizes.resize(1);  // its least
             add_knowledge(one, *job, *known_job);
             one.resizes_last_hour = static_cast<int>(
                 std::count_if(known_job->resize_times.begin(), known_job->resize_times.end(),

@@ -129,6 +129,7 @@ JobFacts facts_of(const job_record_t* job, const std::map<int, std::size_t>& nod
         const std::time_t requeue_wait = job->restart_cnt > 0 ? most_requeue_wait_s : 0;
         facts.eligible = job->priority != 0 && job->state_reason != WAIT_DEPENDENCY &&
                          job->details->begin_time <= now + requeue_wait;
+        facts.due = facts.eligible && job->details->begin_time <= now;
         const int nodes = request.form == GpuRequest::Form::per_node
                               ? std::max(1, static_cast<int>(job->details->min_nodes))
                               : 1;

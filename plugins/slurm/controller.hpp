@@ -45,6 +45,7 @@ struct JobFacts {
     /// Pending: neither held, nor dependent, nor due later. A requeued job that only waits for its
     /// old credential to expire counts.
     bool eligible = true;
+    bool due = true;           ///< pending: eligible, and nothing but room keeps it from starting
     bool changeable = true;    ///< pending: one plain job, no array or heterogeneous component
     bool requeueable = false;  ///< a batch job that may be requeued
     bool request_resizable = false;  ///< its GPU request has a form that Sluice can change

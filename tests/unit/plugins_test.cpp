@@ -230,6 +230,29 @@ TEST_F(Views, ARunningJobIsResizableOnceItsAgentHasSpokenInThisRun) {
     EXPECT_FALSE(view(0).jobs[0].resizable);
 }
 
+TEST(TrackedJob, KnowsTheUsersRequestFromItsOwn) {
+    TrackedJob job;
+    EXPECT_TRUE(job.see_request(4));
+    job.asked = 2;
+    EXPECT_FALSE(job.see_request(2));
+    EXPECT_EQ(job.requested, 4);
+    EXPECT_TRUE(job.see_request(6));
+    EXPECT_EQ(job.requested, 6);
+    EXPECT_EQ(parse_tracked_job(to_text(job))->requested, 6);
+    EXPECT_EQ(parse_tracked_job(to_text(job))->asked, 2);
+}
+
+TEST_F(Views, AJobThatDoesNotStartAlthoughItShouldFitAsksForItsLeast) {
+    JobFacts& job = add(1, JobState::pending, 4, "main");
+    make_malleable(job);
+    tracked[1].requested = 8;
+    tracked[1].waits = TrackedJob::most_waits - 1;
+    EXPECT_EQ(view(0).jobs[0].sizes, (std::vector<int>{1, 2, 4, 8}));
+    EXPECT_EQ(view(0).jobs[0].requested, 8);
+    tracked[1].waits = TrackedJob::most_waits;
+    EXPECT_EQ(view(0).jobs[0].sizes, std::vector<int>{1});
+}
+
 TEST_F(Views, SizesFitTheNumberOfNodes) {
     JobFacts& job = add(1, JobState::pending, 4, "main");
     make_malleable(job);
