@@ -104,13 +104,26 @@ std::shared_ptr<const BestSets> NodeTables::table_of(const GpuGraph& graph,
     return table;
 }
 
+// slurmctld reconfigures its plugins right after their start, and people do it for other reasons:
+// what stays as it was is not said again.
+void NodeTables::say_once(const std::function<void(const std::string&)>& log,
+                          const std::string& what, const std::string& more,
+                          std::set<std::string>& said) const {
+    if (!said_.contains(what)) log(what + more);
+    said.insert(what);
+}
+
 void NodeTables::load(bool first) {
+    std::set<std::string> said;
     Result<Config> config = read_config_file(options_.conf_path);
     if (!config) {
         if (config.error().code != ErrorCode::not_found) {
-            options_.log_error(config.error().message +
-                               (first ? "; Sluice's defaults are in force"
-                                      : "; the configuration before stays in force"));
+            if (!options_.quiet_about_conf)
+                say_once(options_.log_error, config.error().message,
+                         first ? "; Sluice's defaults are in force"
+                               : "; the configuration before stays in force",
+                         said);
+            said_ = std::move(said);
             return;
         }
         config = Config();
@@ -123,15 +136,19 @@ void NodeTables::load(bool first) {
             line.file.starts_with('/') ? line.file : next->config.topology_dir + "/" + line.file;
         const Result<GpuGraph> graph = read_topology_file(path);
         if (!graph) {
-            options_.log_error(graph.error().message + "; its nodes go by gres.conf");
+            say_once(options_.log_error, graph.error().message, "; its nodes go by gres.conf",
+                     said);
             continue;
         }
         const auto table = table_of(*graph, path);
         if (!table) continue;
         for (const std::string& node : line.nodes) next->by_file[node] = table;
-        options_.log(path + ": " + std::to_string(line.nodes.size()) + " nodes with " +
-                     std::to_string(graph->size()) + " GPUs, joined to Slurm's by index");
+        say_once(options_.log,
+                 path + ": " + std::to_string(line.nodes.size()) + " nodes with " +
+                     std::to_string(graph->size()) + " GPUs, joined to Slurm's by index",
+                 "", said);
     }
+    said_ = std::move(said);
     publish(std::move(next));
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -26,6 +27,7 @@ class NodeTables {
         std::string conf_path;
         std::function<void(const std::string&)> log;
         std::function<void(const std::string&)> log_error;
+        bool quiet_about_conf = false;  ///< another plugin tells what is wrong with CONF_PATH
     };
     explicit NodeTables(Options options);
     ~NodeTables();
@@ -59,6 +61,8 @@ class NodeTables {
   private:
     void run();
     void load(bool first);
+    void say_once(const std::function<void(const std::string&)>& log, const std::string& what,
+                  const std::string& more, std::set<std::string>& said) const;
     void compile(const std::map<std::string, GpuGraph>& offered);
     std::shared_ptr<const BestSets> table_of(const GpuGraph& graph, const std::string& name);
     void publish(std::shared_ptr<const Snapshot> snapshot);
@@ -72,6 +76,7 @@ class NodeTables {
     std::map<std::string, int> offered_gpus_;  // since the last reload
     std::shared_ptr<const Snapshot> snapshot_;
     std::map<std::string, std::shared_ptr<const BestSets>> by_fingerprint_;  // the thread's alone
+    std::set<std::string> said_;  // in the last load(); the thread's alone
     std::thread thread_;
 };
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "plugins/slurm/conf.hpp"
 
+#include <algorithm>
 #include <cstring>
 
+#include "common/base/text.hpp"
 #include "plugins/slurm/slurm.hpp"
 
 namespace sluice::slurm {
@@ -21,6 +23,14 @@ std::string state_save_location() {
 bool is_selecting_controller() {
     return running_in_slurmctld && running_in_slurmctld() && slurm_conf.select_type &&
            std::strcmp(slurm_conf.select_type, "select/cons_tres_sluice") == 0;
+}
+
+bool has_job_submit_plugin() {
+    const auto names =
+        split(slurm_conf.job_submit_plugins ? slurm_conf.job_submit_plugins : "", ',');
+    return std::any_of(names.begin(), names.end(), [](std::string_view name) {
+        return trim(name) == "sluice" || trim(name) == "job_submit/sluice";
+    });
 }
 
 }  // namespace sluice::slurm

@@ -13,5 +13,7 @@ std::string sluice_conf_path();
 std::string state_save_location();
 /// True in a slurmctld whose SelectType is ours.
 bool is_selecting_controller();
+/// True where JobSubmitPlugins names ours.
+bool has_job_submit_plugin();
 
 }  // namespace sluice::slurm
