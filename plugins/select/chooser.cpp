@@ -87,6 +87,7 @@ Chooser::Explanation Chooser::look_up(const job_record_t* job, const Result<JobC
         }
         const auto table = snapshot->find(here->node, here->count);
         if (!table) {
+            offer(*here);  // for the next job
             found.forwarded = snapshot->knows(here->node)
                                   ? "another number of GPUs than the node's topology"
                                   : "no topology known";
@@ -175,12 +176,14 @@ void Chooser::survey() {
     const auto snapshot = tables_.snapshot();
     for (int i = 0; i < node_record_count; ++i) {
         const auto here = node_gpus(node_record_table_ptr[i]);
-        if (!here || snapshot->find(here->node, here->count) ||
-            !tables_.wants(here->node, here->count))
-            continue;
-        Result<GpuGraph> graph = gres_graph(*here);
-        if (graph && graph->informative()) tables_.offer(here->node, *std::move(graph));
+        if (here && !snapshot->find(here->node, here->count)) offer(*here);
     }
+}
+
+void Chooser::offer(const NodeGpus& node) const {
+    if (!tables_.wants(node.node, node.count)) return;
+    Result<GpuGraph> graph = gres_graph(node);
+    if (graph && graph->informative()) tables_.offer(node.node, *std::move(graph));
 }
 
 }  // namespace sluice::slurm

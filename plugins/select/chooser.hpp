@@ -67,6 +67,7 @@ class Chooser {
     Explanation look_up(const job_record_t* job, const Result<JobChoice>& choice,
                         std::vector<NodeGpus>& gpus) const;
     bool apply(const JobTest& test, const Explanation& wanted, const std::vector<NodeGpus>& gpus);
+    void offer(const NodeGpus& node) const;
 
     static constexpr std::size_t max_explanations = 4096;
 
