@@ -3,7 +3,7 @@
 """Which GPUs jobs get on a real cluster, against a brute force that shares no code and no method with libsluice.
 
 The score is that of common/placement/best_sets.hpp: the bottleneck of the best ring, then all rings of direct links together,
-then what stays free, then the lower indexes. Here it is computed by trying every permutation and every packing.
+then what stays free, then the lower indexes. Here it is computed by trying every order and every packing.
 """
 
 import functools
@@ -68,8 +68,20 @@ class Machine:
         return max(self.bottleneck(gpus), LINK * pack(0, left))
 
     @functools.cache
+    def pack(self, free, size):
+        """The largest sum of total() over sets of `size` that share no GPU."""
+        if len(free) < size:
+            return 0.0
+        first, *rest = free
+        best = self.pack(tuple(rest), size)
+        for others in itertools.combinations(rest, size - 1):
+            left = tuple(gpu for gpu in rest if gpu not in others)
+            best = max(best, self.total((first, *others)) + self.pack(left, size))
+        return best
+
     def left_over(self, free):
-        return sum(max(self.bottleneck(gpus) for gpus in itertools.combinations(free, size)) for size in range(2, len(free) + 1))
+        """What stays free for the next jobs; most of them ask for a power of two."""
+        return sum(self.pack(free, size) * (1 if size in (2, 4, 8) else 0.25) for size in range(2, len(free) + 1))
 
     @functools.cache
     def best(self, free, size):
