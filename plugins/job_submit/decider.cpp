@@ -287,9 +287,13 @@ void Decider::carry_on(std::uint32_t id, std::time_t now) {
     const bool again = job->restarts > resize.restarts;
     if (!again && job->state == JobState::completing) return;  // it is ending: wait how
     if (job->state == JobState::finished) {
+        // A slurmctld that was killed right after the requeue may not remember it, and finds the job
+        // ended by it.
         const bool asks_for_more =
-            !again && job->ended_by_itself && (job->exit_status != 0 || resize.checkpointed);
-        if (!asks_for_more || resize.phase != Resize::Phase::signalled) {
+            !again && job->ended_by_itself &&
+            (resize.phase == Resize::Phase::requeued || job->exit_status != 0 ||
+             resize.checkpointed);
+        if (!asks_for_more) {
             give_up(id, "it ended");
             return;
         }

@@ -2,6 +2,7 @@
 """Free TCP ports for clusters that start at the same time on one machine."""
 
 import fcntl
+import random
 import socket
 from pathlib import Path
 
@@ -19,7 +20,9 @@ def claim(count, directory):
     with _Registry() as registry:
         registry.release(directory)
         chosen = []
-        for port in _RANGE:
+        # From anywhere on: what cannot see this registry (a container in the same network) is seldom in the way.
+        start = random.choice(_RANGE)
+        for port in (*range(start, _RANGE.stop), *range(_RANGE.start, start)):
             if len(chosen) == count:
                 break
             if port not in registry.owners and _is_free(port):
