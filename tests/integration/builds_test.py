@@ -37,7 +37,8 @@ class BuildsTest(unittest.TestCase):
         return run([ROOT / "contrib" / "slurm-source"], self.folder).splitlines()[-1]
 
     def check_sanitizer(self, kind, **variables):
-        run([ROOT / "configure", "--quiet", "--enable-werror", "--without-plugins", f"--enable-sanitizer={kind}", "CXXFLAGS=-g -O1"], self.folder)
+        # Not --enable-werror: under -fsanitize g++ 12 takes std::optional's storage for uninitialized.
+        run([ROOT / "configure", "--quiet", "--without-plugins", f"--enable-sanitizer={kind}", "CXXFLAGS=-g -O1"], self.folder)
         output = run(["make", "-s", JOBS, "check"], self.folder, **variables)
         self.assertRegex(output, r"# FAIL: +0")
         self.assertRegex(output, r"# PASS: +[1-9]")
