@@ -71,6 +71,7 @@ SPANK_SOURCES = \
 	plugins/slurm/guard.hpp \
 	plugins/slurm/log.cpp \
 	plugins/slurm/log.hpp \
+	plugins/spank/answer_path.cpp \
 	plugins/spank/answer_path.hpp \
 	plugins/spank/launch.cpp \
 	plugins/spank/launch.hpp \

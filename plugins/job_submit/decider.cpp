@@ -90,29 +90,15 @@ Decider::Decider(std::string conf_path)
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-Decider::~Decider() {
-    {
-        const std::lock_guard lock(mutex_);
-        stop_ = true;
-    }
-    wake_.notify_one();
-    thread_.join();
-}
-
 std::shared_ptr<const Config> Decider::config() const {
     const std::lock_guard lock(mutex_);
     return config_;
 }
 
 void Decider::run() {
-    for (;;) {
-        {
-            std::unique_lock lock(mutex_);
-            wake_.wait_for(lock, std::chrono::seconds(1), [this] { return stop_; });
-            if (stop_) return;
-        }
-        if (shutting_down()) return;
-        guarded("deciding thread", [this] { tick(std::time(nullptr)); });
+    while (!shutting_down()) {
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+        if (!paused_) guarded("deciding thread", [this] { tick(std::time(nullptr)); });
     }
 }
 
@@ -124,7 +110,9 @@ void Decider::tick(std::time_t now) {
     for (const auto& [id, job] : tracker_->jobs()) {
         if (job.resize) under_way.push_back(id);
     }
-    for (const std::uint32_t id : under_way) carry_on(id, now);
+    // One job's failure is not the others'.
+    for (const std::uint32_t id : under_way)
+        guarded("restart under way", [&] { carry_on(id, now); });
     if (now < next_plan_) return;
     next_plan_ = now + config_->interval.count();
     plan(now);
@@ -132,24 +120,39 @@ void Decider::tick(std::time_t now) {
 
 void Decider::reload_config() {
     struct stat status {};
-    const std::time_t changed =
-        ::stat(conf_path_.c_str(), &status) == 0 ? status.st_mtim.tv_sec : 0;
-    if (changed == conf_changed_) return;
-    const bool first = conf_changed_ == -1;
-    conf_changed_ = changed;
+    std::string seen;
+    if (::stat(conf_path_.c_str(), &status) == 0) {
+        for (const auto part :
+             {std::int64_t{status.st_mtim.tv_sec}, std::int64_t{status.st_mtim.tv_nsec},
+              std::int64_t{status.st_size}, static_cast<std::int64_t>(status.st_ino)})
+            seen += std::to_string(part) + ' ';
+    }
+    const bool first = !configured_;
+    if (!first && seen == conf_seen_) return;
+    configured_ = true;
+    conf_seen_ = seen;
 
     Result<Config> read = read_config_file(conf_path_);
+    if (!read && read.error().code == ErrorCode::not_found && !first) {
+        log_error(conf_path_ + " is gone; the configuration before stays in force");
+        return;
+    }
     if (!read && read.error().code != ErrorCode::not_found) {
-        log_error(read.error().message + (first ? "; Sluice's defaults are in force"
+        log_error(read.error().message + (first ? "; until it is right Sluice only advises"
                                                 : "; the configuration before stays in force"));
         if (!first) return;
+        // What it was meant to forbid cannot be known.
+        Config careful;
+        careful.advise_only = true;
+        read = careful;
     }
-    const Config next = read ? *std::move(read) : Config();
+    Config next = read ? *std::move(read) : Config();
     auto policy = make_policy(next.policy);
     if (!policy) {
         log_error(conf_path_ + ": Policy: " + policy.error().message);
         if (!first) return;
-        policy = make_policy("fifo");
+        next.advise_only = true;
+        policy = make_policy(Config().policy);
         if (!policy) return;
     }
     policy_ = *std::move(policy);
@@ -192,6 +195,7 @@ void Decider::plan(std::time_t now) {
     const ClusterFacts facts = read_cluster();
     forget_ended(facts);
     see_requests(facts);
+    unstick(facts, now);
     std::map<std::uint32_t, const JobFacts*> by_id;
     for (const JobFacts& job : facts.jobs) by_id[job.id] = &job;
 
@@ -219,14 +223,42 @@ void Decider::see_requests(const ClusterFacts& facts) {
         if (!job.spec || job.spec->sizes.empty() || !job.changeable || !job.request_resizable)
             continue;
         TrackedJob& tracked = tracker_->at(job.id);
-        if (job.state != JobState::pending) {
-            tracked.waits = 0;
-            if (tracked.requested == 0 && tracked.see_request(job.gpus)) store(job.id);
-            continue;
-        }
-        if (job.due && job.gpus > job.spec->sizes.front()) ++tracked.waits;
-        if (!tracked.resize && tracked.see_request(job.gpus)) store(job.id);
+        const bool pending = job.state == JobState::pending;
+        if (!pending) tracked.waits = 0;
+        if (tracked.resize || (!pending && tracked.requested != 0)) continue;
+        if (tracked.see_request(job.gpus)) store(job.id);
     }
+}
+
+// Policies see GPUs, not cores, memory, limits or what a partition allows. A job that Sluice gave
+// its size and that does not start with it goes back to the one before.
+void Decider::unstick(const ClusterFacts& facts, std::time_t now) {
+    for (const JobFacts& job : facts.jobs) {
+        TrackedJob* tracked = tracker_->find(job.id);
+        if (!tracked || tracked->resize || !job.spec || job.state != JobState::pending) continue;
+        if (tracked->asked != job.gpus || job.gpus <= job.spec->sizes.front()) continue;
+        if (!job.refused && (!job.due || ++tracked->waits < TrackedJob::most_waits)) continue;
+        guarded("job that does not start", [&] { fall_back(job, now); });
+    }
+}
+
+void Decider::fall_back(const JobFacts& job, std::time_t now) {
+    TrackedJob& tracked = tracker_->at(job.id);
+    const int least = job.spec->sizes.front();
+    const int to = tracked.before > 0 && tracked.before < job.gpus ? tracked.before : least;
+    const Status sized = set_requested_gpus(job.id, to, job.refused);
+    if (!sized.ok()) {
+        log_info(sized.error().message);
+        return;
+    }
+    tracked.asked = to;
+    tracked.before = 0;
+    tracked.waits = 0;
+    tracked.too_large = job.gpus;
+    tracked.too_large_until = now + TrackedJob::too_large_s;
+    store(job.id);
+    log_info(job_name(job.id) + "does not start with " + std::to_string(job.gpus) +
+             " GPUs: asks for " + std::to_string(to) + " again");
 }
 
 void Decider::carry_out(const Decision& decision, const JobFacts& job, std::time_t now) {
@@ -250,6 +282,8 @@ void Decider::carry_out(const Decision& decision, const JobFacts& job, std::time
     }
     TrackedJob& tracked = tracker_->at(job.id);
     tracked.asked = decision.gpus;
+    tracked.before = 0;
+    tracked.waits = 0;
     store(job.id);
     log_info(job_name(job.id) + "asks for " + what);
 }
@@ -284,15 +318,19 @@ void Decider::carry_on(std::uint32_t id, std::time_t now) {
         give_up(id, "it is gone");
         return;
     }
+    if (job->suspended) {
+        // Who is stopped can write no checkpoint: its time begins when it is resumed.
+        resize.deadline = now + (job->spec ? job->spec->signal.grace.count() : 0);
+        return;
+    }
     const bool again = job->restarts > resize.restarts;
     if (!again && job->state == JobState::completing) return;  // it is ending: wait how
     if (job->state == JobState::finished) {
-        // A slurmctld that was killed right after the requeue may not remember it, and finds the job
-        // ended by it.
-        const bool asks_for_more =
-            !again && job->ended_by_itself &&
-            (resize.phase == Resize::Phase::requeued || job->exit_status != 0 ||
-             resize.checkpointed);
+        // A slurmctld that was killed right after the requeue may not remember it, and finds the
+        // job ended by it.
+        const bool asks_for_more = !again && job->ended_by_itself &&
+                                   (resize.phase == Resize::Phase::requeued ||
+                                    job->exit_status != 0 || resize.checkpointed);
         if (!asks_for_more) {
             give_up(id, "it ended");
             return;
@@ -319,10 +357,12 @@ void Decider::carry_on(std::uint32_t id, std::time_t now) {
     if (job->state == JobState::pending) {
         const Status sized = set_requested_gpus(id, resize.to);
         if (!sized.ok()) {
+            note_resize(tracked, now);
             give_up(id, sized.error().message);
             return;
         }
         tracked.asked = resize.to;
+        tracked.before = resize.from;
     }
     finish_restart(id, now);
 }
@@ -331,9 +371,7 @@ void Decider::finish_restart(std::uint32_t id, std::time_t now) {
     TrackedJob& tracked = tracker_->at(id);
     const Resize done = *tracked.resize;
     tracked.resize.reset();
-    tracked.last_resize = now;
-    std::erase_if(tracked.resize_times, [now](std::time_t time) { return time <= now - 3600; });
-    tracked.resize_times.push_back(now);
+    note_resize(tracked, now);
     store(id);
     log_info(job_name(id) + "resized from " + from_to(done.from, done.to) + ": " + done.reason);
     update_summary(id, [&](Summary& summary) {
@@ -341,6 +379,12 @@ void Decider::finish_restart(std::uint32_t id, std::time_t now) {
         summary.resizes.push_back({now, done.from, done.to, done.reason});
         ++summary.resize_count;
     });
+}
+
+void Decider::note_resize(TrackedJob& tracked, std::time_t now) {
+    tracked.last_resize = now;
+    std::erase_if(tracked.resize_times, [now](std::time_t time) { return time <= now - 3600; });
+    tracked.resize_times.push_back(now);
 }
 
 void Decider::give_up(std::uint32_t id, const std::string& why) {

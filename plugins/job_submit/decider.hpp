@@ -5,7 +5,7 @@
 // slurmctld's locks only to copy and to act, never while it computes or touches a disk.
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <ctime>
 #include <memory>
 #include <mutex>
@@ -24,9 +24,14 @@ class Decider {
   public:
     /// Reads sluice.conf once (start-up of slurmctld), then starts the thread.
     explicit Decider(std::string conf_path);
-    ~Decider();
+    ~Decider() = delete;  // its thread lives as long as the process
     Decider(const Decider&) = delete;
     Decider& operator=(const Decider&) = delete;
+
+    /// Between pause() and resume() nothing is decided. Neither waits for the thread: slurmctld
+    /// calls them under locks that the thread may be waiting for.
+    void pause() { paused_ = true; }
+    void resume() { paused_ = false; }
 
     Inbox& inbox() { return inbox_; }
     std::shared_ptr<const Config> config() const;
@@ -44,20 +49,23 @@ class Decider {
     void carry_on(std::uint32_t id, std::time_t now);
     void finish_restart(std::uint32_t id, std::time_t now);
     void give_up(std::uint32_t id, const std::string& why);
+    void note_resize(TrackedJob& tracked, std::time_t now);
+    void unstick(const ClusterFacts& facts, std::time_t now);
+    void fall_back(const JobFacts& job, std::time_t now);
     void forget_ended(const ClusterFacts& facts);
     void store(std::uint32_t id);
 
     const std::string conf_path_;
     mutable std::mutex mutex_;
-    std::condition_variable wake_;
-    bool stop_ = false;
+    std::atomic<bool> paused_{false};
     std::shared_ptr<const Config> config_;
     Inbox inbox_;
 
     // The thread's alone.
     std::unique_ptr<Tracker> tracker_;
     std::unique_ptr<Policy> policy_;
-    std::time_t conf_changed_ = -1;
+    bool configured_ = false;  // sluice.conf was looked at
+    std::string conf_seen_;    // what told the version looked at last
     std::time_t next_plan_ = 0;
     std::map<std::uint32_t, int> absent_;           // plans in which a tracked job was not there
     std::map<std::uint32_t, std::string> advised_;  // what was last said about a job

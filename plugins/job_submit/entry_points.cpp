@@ -2,6 +2,8 @@
 //
 // job_submit/sluice: checks --train-* options, takes the agents' records out of job updates, and
 // runs the deciding thread.
+#include <dlfcn.h>
+
 #include <memory>
 #include <string>
 
@@ -37,7 +39,8 @@ int take_record(job_desc_msg_t* request, job_record_t* job, uint32_t submit_uid)
         return ESLURM_ACCESS_DENIED;
     }
     const Result<Record> record = parse_record(text);
-    if (!record || !job_spec(job)) {
+    // A number of restarts that is not the job's own would open a budget of its own.
+    if (!record || record->restarts != job->restart_cnt || !job_spec(job)) {
         decider->inbox().count_malformed();
         return SLURM_SUCCESS;
     }
@@ -50,6 +53,13 @@ int take_record(job_desc_msg_t* request, job_record_t* job, uint32_t submit_uid)
     return SLURM_SUCCESS;
 }
 
+// Keeps this plugin in memory until the process ends, also over dlclose().
+bool pin() {
+    Dl_info self{};
+    return dladdr(reinterpret_cast<void*>(&pin), &self) != 0 &&
+           dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) != nullptr;
+}
+
 }  // namespace
 
 extern "C" {
@@ -59,15 +69,23 @@ extern const char plugin_type[] = "job_submit/sluice";
 extern const uint32_t plugin_version = built_for;
 
 int init(void) noexcept {
-    if (!decider && running_in_slurmctld())
-        guarded("init", [] { decider = std::make_unique<Decider>(sluice_conf_path()).release(); });
+    if (!running_in_slurmctld()) return SLURM_SUCCESS;
+    if (decider) {
+        decider->resume();
+        return SLURM_SUCCESS;
+    }
+    // The thread outlives fini(): its code has to stay.
+    if (!pin()) return SLURM_ERROR;
+    guarded("init", [] { decider = new Decider(sluice_conf_path()); });
     return SLURM_SUCCESS;
 }
 
 int fini(void) noexcept {
-    guarded("fini", [] {});
-    delete decider;
-    decider = nullptr;
+    // Called under all of slurmctld's write locks when JobSubmitPlugins changes
+    // (src/slurmctld/read_config.c): a thread that waits for them cannot be waited for.
+    guarded("fini", [] {
+        if (decider) decider->pause();
+    });
     return SLURM_SUCCESS;
 }
 

@@ -9,6 +9,10 @@ bool Inbox::admit(std::uint32_t job, const Record& record, const Config& config,
     const auto known = senders_.find(job);
     const bool first = known == senders_.end() || known->second.restarts != record.restarts;
     const bool answers = record.checkpointed && (first || !known->second.checkpointed);
+    if (waiting_.size() >= most_waiting) {
+        ++counters_.over_budget;
+        return false;
+    }
     if (!answers) {
         if (!first && now - known->second.last < config.min_sample_interval) {
             ++counters_.over_budget;
@@ -18,13 +22,14 @@ bool Inbox::admit(std::uint32_t job, const Record& record, const Config& config,
             second_ = now;
             in_second_ = 0;
         }
-        if (in_second_ >= config.max_records_per_second || waiting_.size() >= most_waiting) {
+        if (in_second_ >= config.max_records_per_second) {
             ++counters_.over_budget;
             return false;
         }
         ++in_second_;
     }
-    senders_[job] = {now, record.restarts, record.checkpointed};
+    const bool answered = record.checkpointed || (!first && known->second.checkpointed);
+    senders_[job] = {now, record.restarts, answered};
     waiting_.emplace_back(job, record);
     ++counters_.accepted;
     return true;

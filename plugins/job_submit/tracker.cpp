@@ -90,6 +90,9 @@ std::string to_text(const TrackedJob& job) {
     json_put(json, "last_resize", json_integer(job.last_resize));
     json_put(json, "requested", json_integer(job.requested));
     json_put(json, "asked", json_integer(job.asked));
+    json_put(json, "before", json_integer(job.before));
+    json_put(json, "too_large", json_integer(job.too_large));
+    json_put(json, "too_large_until", json_integer(job.too_large_until));
     if (job.resize) json_put(json, "resize", to_json(*job.resize));
     return json_line(json.get());
 }
@@ -121,6 +124,10 @@ Result<TrackedJob> parse_tracked_job(std::string_view text) {
     job.last_resize = static_cast<std::time_t>(json_integer_at(json, "last_resize").value_or(0));
     job.requested = static_cast<int>(json_integer_at(json, "requested").value_or(0));
     job.asked = static_cast<int>(json_integer_at(json, "asked").value_or(0));
+    job.before = static_cast<int>(json_integer_at(json, "before").value_or(0));
+    job.too_large = static_cast<int>(json_integer_at(json, "too_large").value_or(0));
+    job.too_large_until =
+        static_cast<std::time_t>(json_integer_at(json, "too_large_until").value_or(0));
     if (const json_t* resize = json_object_get(json, "resize")) job.resize = resize_of(resize);
     return job;
 }

@@ -35,14 +35,17 @@ struct TrackedJob {
     std::map<int, SpeedSample> speeds;      ///< by GPUs, the latest measurement of each size
     std::vector<std::time_t> resize_times;  ///< within the last hour
     std::time_t last_resize = 0;
-    int requested = 0;  ///< GPUs that the user asked for, last
-    int asked = 0;      ///< GPUs that Sluice had it ask for, last; 0: never
-    int waits = 0;      ///< plans for which it was due, with more than its least
+    int requested = 0;                ///< GPUs that the user asked for, last
+    int asked = 0;                    ///< GPUs that Sluice had it ask for, last; 0: never
+    int before = 0;                   ///< the size before `asked`, where it was a restart
+    int waits = 0;                    ///< plans for which it was due with `asked`
+    int too_large = 0;                ///< a size with which it did not start
+    std::time_t too_large_until = 0;  ///< and until when that counts
     std::optional<Resize> resize;
 
-    /// Plans after which a job that does not start although it should fit asks for its least: cores
-    /// or memory, which policies do not see, may be what it lacks.
+    /// Plans after which a job that does not start with the size it was given goes back.
     static constexpr int most_waits = 3;
+    static constexpr std::time_t too_large_s = 3600;
 
     /// What the job's request says now; true when that is news to be stored.
     bool see_request(int gpus);

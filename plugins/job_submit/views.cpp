@@ -12,6 +12,7 @@ bool may_resize(const JobFacts& job, const TrackedJob* tracked) {
         return false;
     if (tracked && tracked->resize) return false;  // one is under way
     if (job.state != JobState::pending && job.state != JobState::running) return false;
+    if (job.suspended) return false;
     switch (job.spec->resize) {
         case ResizeMode::off:
             return false;
@@ -119,8 +120,9 @@ ClusterView partition_view(const ClusterFacts& facts, const PartitionFacts& part
             static_cast<double>(now - std::max(job->start, known_job ? known_job->last_resize : 0));
         if (known_job) {
             if (known_job->requested > 0) one.requested = known_job->requested;
-            if (!one.running && known_job->waits >= TrackedJob::most_waits)
-                one.sizes.resize(1);  // its least
+            if (known_job->too_large > 0 && known_job->too_large_until > now &&
+                one.sizes.front() < known_job->too_large)
+                std::erase_if(one.sizes, [&](int size) { return size >= known_job->too_large; });
             add_knowledge(one, *job, *known_job);
             one.resizes_last_hour = static_cast<int>(
                 std::count_if(known_job->resize_times.begin(), known_job->resize_times.end(),

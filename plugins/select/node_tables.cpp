@@ -117,16 +117,19 @@ void NodeTables::load(bool first) {
     std::set<std::string> said;
     Result<Config> config = read_config_file(options_.conf_path);
     if (!config) {
-        if (config.error().code != ErrorCode::not_found) {
-            if (!options_.quiet_about_conf)
-                say_once(options_.log_error, config.error().message,
-                         first ? "; Sluice's defaults are in force"
-                               : "; the configuration before stays in force",
-                         said);
+        if (config.error().code != ErrorCode::not_found && !options_.quiet_about_conf)
+            say_once(options_.log_error, config.error().message,
+                     first ? "; until it is right Sluice only advises"
+                           : "; the configuration before stays in force",
+                     said);
+        if (!first) {
             said_ = std::move(said);
             return;
         }
+        // What a broken one was meant to forbid cannot be known.
+        const bool broken = config.error().code != ErrorCode::not_found;
         config = Config();
+        config->advise_only = broken;
     }
     auto next = std::make_shared<Snapshot>();
     next->config = *std::move(config);

@@ -92,6 +92,26 @@ int fixed_nodes(const job_record_t* job, GpuRequest::Form form) {
     return form == GpuRequest::Form::per_node && one_task ? 1 : 0;
 }
 
+// What the job waits for, by slurmctld's last look at it; a job not looked at yet waits for room.
+bool waits_for_room(const job_record_t* job) {
+    switch (job->state_reason) {
+        case WAIT_NO_REASON:
+        case WAIT_PRIORITY:
+        case WAIT_RESOURCES:
+            return true;
+        case WAIT_TIME:
+            return job->restart_cnt > 0;
+        default:
+            return false;
+    }
+}
+
+bool wants_certain_nodes(const job_record_t* job) {
+    const auto* details = job->details;
+    return details->req_node_bitmap || details->exc_node_bitmap || details->features ||
+           job->resv_name || job->licenses;
+}
+
 GpuRequest request_of(const job_record_t* job) {
     return parse_gpu_request(job->tres_per_job, job->tres_per_node, job->tres_per_socket,
                              job->tres_per_task);
@@ -108,6 +128,7 @@ JobFacts facts_of(const job_record_t* job, const std::map<int, std::size_t>& nod
     facts.partition = job->part_ptr && job->part_ptr->name ? job->part_ptr->name : "";
     facts.priority = job->priority;
     facts.start = job->start_time;
+    facts.suspended = IS_JOB_SUSPENDED(job);
     facts.spec = job_spec(job);
     facts.requeueable = job->batch_flag != 0 && job->details && job->details->requeue != 0;
     facts.changeable = !job->array_recs && job->het_job_id == 0;
@@ -127,9 +148,11 @@ JobFacts facts_of(const job_record_t* job, const std::map<int, std::size_t>& nod
                               (request.form == GpuRequest::Form::per_node && facts.node_count > 0);
     if (IS_JOB_PENDING(job)) {
         const std::time_t requeue_wait = job->restart_cnt > 0 ? most_requeue_wait_s : 0;
-        facts.eligible = job->priority != 0 && job->state_reason != WAIT_DEPENDENCY &&
-                         job->details->begin_time <= now + requeue_wait;
-        facts.due = facts.eligible && job->details->begin_time <= now;
+        const time_t begin = job->details->begin_time;
+        facts.refused = job->priority == 0 && job->state_reason == FAIL_BAD_CONSTRAINTS;
+        facts.due = job->priority != 0 && job->state_reason != WAIT_DEPENDENCY && begin <= now;
+        facts.eligible = job->priority != 0 && begin <= now + requeue_wait && waits_for_room(job) &&
+                         !wants_certain_nodes(job);
         const int nodes = request.form == GpuRequest::Form::per_node
                               ? std::max(1, static_cast<int>(job->details->min_nodes))
                               : 1;
@@ -192,7 +215,7 @@ std::optional<JobFacts> read_job(std::uint32_t id) {
     return facts_of(job, {}, std::time(nullptr));
 }
 
-Status set_requested_gpus(std::uint32_t id, int gpus) {
+Status set_requested_gpus(std::uint32_t id, int gpus, bool release) {
     int rc = SLURM_SUCCESS;
     {
         const Locks locks(Locks::writing());
@@ -213,6 +236,13 @@ Status set_requested_gpus(std::uint32_t id, int gpus) {
             return slurm_status(ESLURM_INVALID_GRES, id, "resize");
         }
         rc = change.apply(job->user_id);
+        if (release && rc == SLURM_SUCCESS) {
+            // Its owner may not release a job that Slurm holds; it was Sluice that had it ask for
+            // what is not there.
+            const JobUpdate released(id);
+            released->priority = INFINITE;
+            rc = released.apply(slurm_conf.slurm_user_id);
+        }
     }
     if (rc == SLURM_SUCCESS) {
         schedule_job_save();
@@ -227,12 +257,11 @@ Status signal_checkpoint(std::uint32_t id, const CheckpointSignal& signal) {
     if (!job) return slurm_status(ESLURM_INVALID_JOB_ID, id, "signal");
     if (!IS_JOB_RUNNING(job)) return slurm_status(ESLURM_JOB_NOT_RUNNING, id, "signal");
     const auto number = static_cast<uint16_t>(signal.number);
-    if (signal.batch_only)
-        return slurm_status(job_signal(job, number, KILL_JOB_BATCH, job->user_id, false), id,
-                            "signal");
-    const int rc = job_signal(job, number, KILL_STEPS_ONLY, job->user_id, false);
+    // The agent first: only from then on it listens for an answer.
     const int told = job_signal(job, SIGURG, KILL_FULL_JOB, job->user_id, false);
-    return slurm_status(rc == SLURM_SUCCESS ? told : rc, id, "signal");
+    const uint16_t whom = signal.batch_only ? KILL_JOB_BATCH : KILL_STEPS_ONLY;
+    const int rc = job_signal(job, number, whom, job->user_id, false);
+    return slurm_status(told == SLURM_SUCCESS ? rc : told, id, "signal");
 }
 
 Status requeue(std::uint32_t id) {
@@ -242,7 +271,7 @@ Status requeue(std::uint32_t id) {
         job_record_t* job = find_job_record(id);
         if (!job) return slurm_status(ESLURM_INVALID_JOB_ID, id, "requeue");
         if (IS_JOB_PENDING(job)) return {};  // it did so itself
-        const bool runs = IS_JOB_RUNNING(job) || IS_JOB_SUSPENDED(job);
+        const bool runs = IS_JOB_RUNNING(job);
         const bool ended = IS_JOB_COMPLETE(job) || IS_JOB_FAILED(job);
         if (IS_JOB_COMPLETING(job) || (!runs && !ended))
             return slurm_status(ESLURM_JOB_FINISHED, id, "requeue");

@@ -42,10 +42,15 @@ struct JobFacts {
     std::string partition;
     std::uint32_t priority = 0;
     std::time_t start = 0;  ///< of the run that is on
-    /// Pending: neither held, nor dependent, nor due later. A requeued job that only waits for its
-    /// old credential to expire counts.
+    /// Pending: waits for room and for nothing else, on any node of its partition. Jobs that wait
+    /// for certain nodes, features, licences, limits or reservations do not: making room may not
+    /// help them. A requeued job that only waits for its old credential to expire counts.
     bool eligible = true;
-    bool due = true;           ///< pending: eligible, and nothing but room keeps it from starting
+    /// Pending: its time has come and nobody holds it.
+    bool due = true;
+    /// Pending: Slurm has set it aside because it cannot run as it asks (BadConstraints).
+    bool refused = false;
+    bool suspended = false;
     bool changeable = true;    ///< pending: one plain job, no array or heterogeneous component
     bool requeueable = false;  ///< a batch job that may be requeued
     bool request_resizable = false;  ///< its GPU request has a form that Sluice can change
@@ -73,11 +78,12 @@ std::optional<JobFacts> read_job(std::uint32_t id);
 
 /// Asks for `gpus` in all; only while the job is pending. Limits apply as if its owner had called
 /// scontrol update.
-Status set_requested_gpus(std::uint32_t id, int gpus);
+/// With `release`, a job that Slurm has set aside may be tried again.
+Status set_requested_gpus(std::uint32_t id, int gpus, bool release = false);
 
 /// The checkpoint signal of a running job: to the batch shell alone, or to the processes of its
-/// steps and, through its agent (told by SIGURG, which is ignored by whoever does not know it), to
-/// those below the batch shell that catch it.
+/// steps and, through its agent, to those below the batch shell that catch it. The agent is told by
+/// SIGURG, which is ignored by whoever does not know it.
 Status signal_checkpoint(std::uint32_t id, const CheckpointSignal& signal);
 
 /// Requeues a running job, or one that ended within its resize, as its owner could.

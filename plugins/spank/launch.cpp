@@ -2,6 +2,7 @@
 #include "plugins/spank/launch.hpp"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <array>
@@ -31,6 +32,8 @@ std::string environment_of(spank_t context, const char* name) {
                                const std::vector<char*>& environment) {
     // It stays in the process group of the task: that is whom slurmstepd signals when slurmctld
     // signals a whole job (src/slurmd/slurmstepd/req.c).
+    // Whatever the agent is doing: it does not outlive the task.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -41,7 +44,7 @@ std::string environment_of(spank_t context, const char* name) {
         dup2(null, 2);
     }
     // slurmstepd's descriptors are not the agent's.
-    for (int fd = 3; fd < 1024; ++fd) close(fd);
+    close_range(3, ~0U, 0);
     execve(command[0], command.data(), environment.data());
     _exit(127);
 }
@@ -101,8 +104,8 @@ void launch_agent(spank_t context, const Arguments& arguments, const JobSpec& sp
     spank_setenv(context, "SLUICE_AGENT_JOB", job.c_str(), 1);
     std::string restarts = environment_of(context, "SLURM_RESTART_COUNT");
     if (restarts.empty()) restarts = "0";
-    const std::string answer = answer_path("/tmp", getuid(), job, restarts);
-    spank_setenv(context, answer_variable, answer.c_str(), 1);
+    const std::string answer = answer_path(getuid(), job, restarts);
+    if (!answer.empty()) spank_setenv(context, answer_variable, answer.c_str(), 1);
 
     std::vector<std::string> words = {arguments.agent, "--pid=" + std::to_string(getpid()),
                                       "--min-interval=" + std::to_string(arguments.min_interval_s),

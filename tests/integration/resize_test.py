@@ -21,6 +21,8 @@ mode, path = sys.argv[1], sys.argv[2]
 gpus = len(os.environ["CUDA_VISIBLE_DEVICES"].split(","))
 step = json.load(open(path))["step"] if os.path.exists(path) else 0
 told = []
+if mode == "early":
+    open(os.environ["SLUICE_CHECKPOINT_DONE"], "w").close()
 if mode != "ignore":
     signal.signal(signal.SIGUSR1, lambda *_: told.append(True))
 print(f"run on {gpus} GPUs from step {step}", flush=True)
@@ -29,13 +31,15 @@ while True:
     step += 1
     print(f"step {step}: loss {1 / (0.003 * step + 0.2) + 0.5:.6f}", flush=True)
     if told:
+        if mode == "early":
+            time.sleep(3)
         json.dump({"step": step}, open(path, "w"))
         print(f"saved step {step}", flush=True)
         if mode == "exit143":
             sys.exit(143)
         if mode == "exit0":
             sys.exit(0)
-        if mode == "answer":
+        if mode in ("answer", "early"):
             open(os.environ["SLUICE_CHECKPOINT_DONE"], "w").close()
         while True:
             time.sleep(1)
@@ -58,7 +62,7 @@ class Resizing(ClusterTest):
         (cls.folder / "trainer.py").write_text(TRAINER, encoding="ascii")
 
     @classmethod
-    def train(cls, case, mode, *, sizes="4,8", gpus=4, signal="USR1@4", prefix="", script=None, user="nobody"):
+    def train(cls, case, mode, *, sizes="4,8", gpus=4, cpus=1, signal="USR1@4", prefix="", script=None, user="nobody"):
         """A job that Sluice will want to grow from `gpus` to the next of `sizes`."""
         checkpoint = f"/tmp/sluice-resize-test-{cls.folder.stat().st_ino}-{case}.json"
         cls.addClassCleanup(subprocess.run, ["rm", "-f", checkpoint], check=False)
@@ -66,7 +70,7 @@ class Resizing(ClusterTest):
         log = cls.log_path(case)
         log.touch()
         log.chmod(0o666)
-        return cls.slurm.sbatch(["-p", case, "-J", case, "-N1", f"--gpus-per-node={gpus}", "--cpus-per-gpu=1", "-o", log, f"--train-gpus={sizes}",
+        return cls.slurm.sbatch(["-p", case, "-J", case, "-N1", f"--gpus-per-node={gpus}", f"--cpus-per-gpu={cpus}", "-o", log, f"--train-gpus={sizes}",
                                  "--train-resize=restart", f"--train-signal={signal}"],
                                 (script or "{command}").replace("{command}", command), user=user, cwd="/tmp")
 
@@ -101,7 +105,8 @@ class RestartTest(Resizing):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.start_cluster(["both", "ignore", "silent", "exit143", "exit0", "cancel", "trap", "steps", "noagent"])
+        cls.start_cluster(["both", "ignore", "silent", "exit143", "exit0", "cancel", "trap", "steps", "noagent", "early",
+                           "cores", "certain", "suspended"])
         cls.jobs = {
             "both": cls.train("both", "answer", sizes="2,4,8"),
             "ignore": cls.train("ignore", "ignore"),
@@ -112,6 +117,10 @@ class RestartTest(Resizing):
             "trap": cls.train("trap", "answer", signal="B:USR1@30",
                               script="{command} &\nchild=$!\ntrap 'kill -USR1 $child' USR1\nwait; wait; wait; wait\n"),
             "steps": cls.train("steps", "answer", prefix="srun --overlap "),
+            "early": cls.train("early", "early", signal="USR1@30"),
+            "cores": cls.train("cores", "answer", cpus=3),
+            "certain": cls.train("certain", "answer", gpus=8),
+            "suspended": cls.train("suspended", "silent", signal="USR1@3"),
             "noagent": cls.train("noagent", "answer", sizes="4", gpus=4),
         }
 
@@ -190,6 +199,33 @@ class RestartTest(Resizing):
     def test_steps_hear_the_signal_once(self):
         self.assertEqual(self.wait_runs("steps", 2), [(4, 0), (8, self.saved("steps")[0])])
 
+    def test_only_an_answer_to_the_signal_is_one(self):
+        self.assertEqual(self.wait_runs("early", 2), [(4, 0), (8, self.saved("early")[0])])
+
+    def test_a_size_that_cannot_start_is_taken_back(self):
+        """8 GPUs with 3 cores each are more than the node has."""
+        job = self.jobs["cores"]
+        self.assertEqual(self.wait_runs("cores", 2, timeout=90), [(4, 0), (4, self.saved("cores")[0])])
+        self.assertTrue(any(f"job {job}: does not start with 8 GPUs: asks for 4 again" in line for line in sluice_lines(self.slurm)))
+
+    def test_nobody_shrinks_for_a_job_that_making_room_may_not_help(self):
+        job = self.jobs["certain"]
+        wait_for(lambda: '"record"' in self.slurm.job(job)["AdminComment"], 30, "a record")
+        node = self.slurm.job(job)["NodeList"]
+        picky = self.slurm.sbatch(["-p", "certain", "-w", node, "-N1", "--gpus-per-node=4", "-o", "/dev/null"], "sleep 1000", user="games")
+        time.sleep(12)
+        self.assertEqual([line for line in sluice_lines(self.slurm) if f"job {job}: restart" in line], [])
+        self.end(picky)
+
+    def test_a_suspended_job_is_not_requeued(self):
+        job = self.jobs["suspended"]
+        self.wait_told(job)
+        self.slurm.run(["scontrol", "suspend", str(job)])
+        time.sleep(6)
+        self.assertEqual(self.slurm.job(job)["JobState"], "SUSPENDED")
+        self.slurm.run(["scontrol", "resume", str(job)])
+        self.assertEqual(self.wait_runs("suspended", 2)[1][0], 8)
+
     def test_without_its_agent_the_job_goes_on(self):
         job = self.jobs["noagent"]
         self.wait_runs("noagent", 1)
@@ -214,6 +250,28 @@ class RestartTest(Resizing):
             if f"SLURM_JOB_ID={job}".encode() in variables and str(self.slurm.layout.slurm_conf).encode() in b"\0".join(variables):
                 found.append(int(pid))
         return found
+
+
+class PluginListTest(ClusterTest):
+    """slurmctld ends and starts job_submit plugins under its locks when the list of them changes."""
+
+    def test_the_list_changes_while_sluice_decides(self):
+        build_folder()
+        slurm = self.cluster("Nodes=n1 Gpus=8 Sockets=2 CoresPerSocket=8\n", sluice=CONF)
+        conf = slurm.layout.slurm_conf
+        text = conf.read_text(encoding="utf-8")
+        self.assertIn("JobSubmitPlugins=sluice\n", text)
+        for turn in range(40):
+            plugins = ("sluice,all_partitions", "all_partitions", "sluice")[turn % 3]
+            conf.write_text(text.replace("JobSubmitPlugins=sluice\n", f"JobSubmitPlugins={plugins}\n"), encoding="utf-8")
+            slurm.run(["scontrol", "reconfigure"], timeout=20)
+        conf.write_text(text, encoding="utf-8")
+        slurm.run(["scontrol", "reconfigure"], timeout=20)
+        job = slurm.sbatch(["-N1", "--gpus-per-node=1", "--train-gpus=1-8", "-o", "/dev/null"], "sleep 1000")
+        wait_for(lambda: any(f"job {job}: " in line and "GPUs" in line for line in sluice_lines(slurm)), 20, "a line about the job")
+        refused = slurm.run(["scontrol", "update", f"jobid={job}", "comment=sluice1:broken"], check=False)
+        self.assertEqual(refused.returncode, 0)
+        self.assertNotIn("Comment=sluice1", str(slurm.job(job)))
 
 
 class KilledControllerTest(Resizing):

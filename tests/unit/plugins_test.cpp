@@ -242,15 +242,17 @@ TEST(TrackedJob, KnowsTheUsersRequestFromItsOwn) {
     EXPECT_EQ(parse_tracked_job(to_text(job))->asked, 2);
 }
 
-TEST_F(Views, AJobThatDoesNotStartAlthoughItShouldFitAsksForItsLeast) {
+TEST_F(Views, ASizeWithWhichAJobDidNotStartIsLeftOutForAWhile) {
     JobFacts& job = add(1, JobState::pending, 4, "main");
     make_malleable(job);
     tracked[1].requested = 8;
-    tracked[1].waits = TrackedJob::most_waits - 1;
     EXPECT_EQ(view(0).jobs[0].sizes, (std::vector<int>{1, 2, 4, 8}));
     EXPECT_EQ(view(0).jobs[0].requested, 8);
-    tracked[1].waits = TrackedJob::most_waits;
-    EXPECT_EQ(view(0).jobs[0].sizes, std::vector<int>{1});
+    tracked[1].too_large = 4;
+    tracked[1].too_large_until = 5001;
+    EXPECT_EQ(view(0).jobs[0].sizes, (std::vector<int>{1, 2}));
+    tracked[1].too_large_until = 5000;
+    EXPECT_EQ(view(0).jobs[0].sizes, (std::vector<int>{1, 2, 4, 8}));
 }
 
 TEST_F(Views, SizesFitTheNumberOfNodes) {

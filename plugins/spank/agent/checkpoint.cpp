@@ -7,6 +7,7 @@
 #include <charconv>
 #include <csignal>
 #include <cstdint>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -73,6 +74,12 @@ int signal_catchers(pid_t root, pid_t self, int signal) {
         if (kill(pid, signal) == 0) ++taken;
     }
     return taken;
+}
+
+void drop_answer_before(const std::string& path, std::chrono::seconds age) {
+    struct stat status {};
+    if (lstat(path.c_str(), &status) == 0 && status.st_mtim.tv_sec < time(nullptr) - age.count())
+        unlink(path.c_str());
 }
 
 bool take_answer(const std::string& path) {

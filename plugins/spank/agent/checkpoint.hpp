@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,10 @@ std::vector<pid_t> catchers_below(pid_t root, pid_t self, int signal);
 
 /// Sends `signal` to each of them; how many took it.
 int signal_catchers(pid_t root, pid_t self, int signal);
+
+/// Removes an answer that is older than `age`: it belongs to nothing that was asked for. A younger
+/// one may be the answer to a signal that came before the order to listen.
+void drop_answer_before(const std::string& path, std::chrono::seconds age);
 
 /// True when `path` is a file of this user: the job has written its checkpoint. Removes it.
 bool take_answer(const std::string& path);

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -36,6 +37,7 @@ constexpr double no_loss_after_seconds = 30;
 // A curve needs log-spaced points: a record every tenth of the age of the run is enough.
 constexpr double age_fraction = 0.1;
 constexpr int most_failures = 20;
+constexpr int most_reads_at_once = 8;
 
 volatile std::sig_atomic_t told_to_checkpoint = 0;
 
@@ -129,23 +131,37 @@ class Agent {
 
     void run() {
         while (kill(setting_.batch, 0) == 0 && failures_ < most_failures) {
-            if (std::exchange(told_to_checkpoint, 0) != 0 && !setting_.spec.signal.batch_only)
-                signal_catchers(setting_.batch, getpid(), setting_.spec.signal.number);
-            observe();
-            if (!setting_.answer.empty() && take_answer(setting_.answer)) {
-                checkpointed_ = true;
-                send();
-            } else if (due()) {
-                send();
+            if (std::exchange(told_to_checkpoint, 0) != 0) obey();
+            const bool more = observe();
+            if (ordered_ && take_answer(setting_.answer)) {
+                ordered_ = false;
+                answered_ = true;
             }
+            // An answer is repeated until it has arrived.
+            if (answered_)
+                answered_ = !send(true);
+            else if (due())
+                send(false);
             timespec second{1, 0};
-            nanosleep(&second, nullptr);  // a signal ends it early
+            if (!more) nanosleep(&second, nullptr);  // a signal ends it early
         }
     }
 
   private:
-    void observe() {
-        for (;;) {
+    // Only what the job says from now on is an answer: it may save, and say so, at other times too.
+    void obey() {
+        if (!setting_.answer.empty()) {
+            drop_answer_before(setting_.answer, std::chrono::seconds(2));
+            ordered_ = true;
+        }
+        if (!setting_.spec.signal.batch_only)
+            signal_catchers(setting_.batch, getpid(), setting_.spec.signal.number);
+    }
+
+    // True when there is more to read: a log that grows faster than it is read must not keep the
+    // agent from all else.
+    bool observe() {
+        for (int reads = 0; reads < most_reads_at_once; ++reads) {
             const LogFollower::Read read = follower_.read();
             problem_ = read.problem;
             if (read.restarted) {
@@ -155,9 +171,12 @@ class Agent {
             std::vector<LossPoint> points;
             reader_.feed(read.bytes, points);
             for (const LossPoint& point : points) progress_.add(point, now_s(), caught_up_);
-            if (read.bytes.size() < LogFollower::max_read) break;
+            if (read.bytes.size() < LogFollower::max_read) {
+                caught_up_ = true;
+                return false;
+            }
         }
-        caught_up_ = true;
+        return true;
     }
 
     bool due() const {
@@ -168,11 +187,12 @@ class Agent {
         return progress_.count() != sent_points_;
     }
 
-    void send() {
+    // True when it has arrived.
+    bool send(bool checkpointed) {
         Record record;
         record.restarts = setting_.restarts;
         record.gpus = gpus_;
-        record.checkpointed = checkpointed_;
+        record.checkpointed = checkpointed;
         record.points = progress_.count();
         record.step = reader_.last_step();
         if (const auto last = progress_.last()) {
@@ -186,6 +206,7 @@ class Agent {
         const Status sent = send_record(setting_.job, to_text(record));
         failures_ = sent.ok() ? 0 : failures_ + 1;
         if (sent.ok()) sent_points_ = progress_.count();
+        return sent.ok();
     }
 
     std::string no_loss() const {
@@ -206,7 +227,8 @@ class Agent {
     Progress progress_;
     std::string problem_;
     bool caught_up_ = false;
-    bool checkpointed_ = false;
+    bool ordered_ = false;   // told to checkpoint, and no answer yet
+    bool answered_ = false;  // by the job, not yet told to slurmctld
     double last_try_ = 0;
     std::int64_t sent_points_ = -1;
     int failures_ = 0;
@@ -240,6 +262,9 @@ int main(int count, char** words) {
     }
     // Under a slurmctld without job_submit/sluice a record would end up as the user's comment.
     if (!info || !info->announced) return 0;
+    // Where AccountingStorageTRES lacks gres/gpu slurmctld does not say how many a job holds.
+    if (info->gpus == 0 && environment("SLURM_JOB_NUM_NODES") == "1")
+        info->gpus = static_cast<int>(parse_integer(environment("SLURM_GPUS_ON_NODE")).value_or(0));
     const LossSource source = source_of(*setting);
     Agent(*std::move(setting), source, info->gpus).run();
     return 0;
