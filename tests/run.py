@@ -139,7 +139,7 @@ def run_google_tests(program, build, selection, report):
             result, name, milliseconds = ended.groups()
             left.discard(name)
             outcome = {"OK": "ok", "FAILED": "FAIL", "SKIPPED": "skip"}[result]
-            report.test(f"unit {name}", outcome, int(milliseconds) / 1000, "".join(output))
+            report.test(f"unit {name}", outcome, int(milliseconds) / 1000, "".join(output[:-1]))
             output.clear()
     for name in sorted(left):
         report.test(f"unit {name}", "FAIL", 0, f"the program ended with status {running.returncode} before it\n" + "".join(output[-50:]))
@@ -219,7 +219,7 @@ def run_module_here(path, pipe, patterns):
 
 def run_module(path, build, selection, report):
     with tempfile.TemporaryDirectory(prefix="sluice-run-", ignore_cleanup_errors=True) as scratch:
-        os.chmod(scratch, 0o755)
+        os.chmod(scratch, 0o1777)  # jobs of other users inherit TMPDIR
         ended, results = os.pipe()
         process = subprocess.Popen([sys.executable, __file__, "--build", build, "--module", path, "--results", str(results), *selection.patterns],
                                    pass_fds=[results], env={**os.environ, "SLUICE_BUILD": str(build), "TMPDIR": scratch},
