@@ -296,8 +296,17 @@ def run_modules(build, selection, report, side_by_side):
     workers = [threading.Thread(target=work) for _ in range(side_by_side)]
     for worker in workers:
         worker.start()
-    for worker in workers:
-        worker.join()
+    try:
+        for worker in workers:
+            worker.join()
+    except KeyboardInterrupt:
+        # The modules that run have heard it, too; their clusters are stopped as they end.
+        with contextlib.suppress(queue.Empty):
+            while True:
+                modules.get_nowait()
+        for worker in workers:
+            worker.join()
+        raise
 
 
 def main():
@@ -316,9 +325,13 @@ def main():
     build = options.build.resolve()
     selection = Selection(options.patterns)
     report = Report()
-    if build_programs(build, report):
-        run_programs(build, selection, report)
-        run_modules(build, selection, report, max(1, options.side_by_side))
+    try:
+        if build_programs(build, report):
+            run_programs(build, selection, report)
+            run_modules(build, selection, report, max(1, options.side_by_side))
+    except KeyboardInterrupt:
+        report.end()
+        return 130
     return report.end()
 
 
