@@ -2,7 +2,6 @@
 #include "plugins/job_submit/decider.hpp"
 
 #include <pthread.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <csignal>
@@ -119,14 +118,7 @@ void Decider::tick(std::time_t now) {
 }
 
 void Decider::reload_config() {
-    struct stat status {};
-    std::string seen;
-    if (::stat(conf_path_.c_str(), &status) == 0) {
-        for (const auto part :
-             {std::int64_t{status.st_mtim.tv_sec}, std::int64_t{status.st_mtim.tv_nsec},
-              std::int64_t{status.st_size}, static_cast<std::int64_t>(status.st_ino)})
-            seen += std::to_string(part) + ' ';
-    }
+    const std::string seen = file_version(conf_path_);
     const bool first = !configured_;
     if (!first && seen == conf_seen_) return;
     configured_ = true;
@@ -285,7 +277,13 @@ void Decider::carry_out(const Decision& decision, const JobFacts& job, std::time
     tracked.before = 0;
     tracked.waits = 0;
     store(job.id);
-    log_info(job_name(job.id) + "asks for " + what);
+    log_info(job_name(job.id) + "asks for " + std::to_string(decision.gpus) + " GPUs instead of " +
+             std::to_string(job.gpus) + ": " + decision.reason);
+    if (job.restarts == 0) return;
+    update_summary(job.id, [&](Summary& summary) {
+        summary.resizes.push_back({now, job.gpus, decision.gpus, decision.reason});
+        ++summary.resize_count;
+    });
 }
 
 void Decider::start_restart(const Decision& decision, const JobFacts& job, std::time_t now) {

@@ -21,6 +21,7 @@ struct Bitmap {
 };
 
 std::string describe(const std::string& node, GpuSet best, GpuSet stock, const BestSets& table) {
+    if (best.size() == 1) return "node " + node + ": GPU " + to_string(best);
     return "node " + node + ": GPUs " + to_string(best) + " (" +
            format_fixed(table.bandwidth(best).bottleneck_gbps, 1) + " GB/s), stock " +
            to_string(stock) + " (" + format_fixed(table.bandwidth(stock).bottleneck_gbps, 1) +
@@ -36,7 +37,7 @@ int JobTest::ask(const SelectOps& stock, bitstr_t* candidates) const {
 
 int Chooser::refine(const JobTest& test, bitstr_t* candidates) {
     if (explanations_.size() >= max_explanations) explanations_.clear();
-    explanations_.erase(test.job->job_id);
+    explanations_.erase(test.job);
 
     const Result<JobChoice> choice = job_choice(test.job, test.nodes);
     if (!choice && choice.error().code == ErrorCode::usage) return SLURM_SUCCESS;  // no GPUs
@@ -56,7 +57,7 @@ int Chooser::refine(const JobTest& test, bitstr_t* candidates) {
         ++forwarded_[wanted.forwarded];
         for (Chosen& node : wanted.nodes) node.best = node.stock;
     }
-    explanations_.emplace(test.job->job_id, std::move(wanted));
+    explanations_.emplace(test.job, std::move(wanted));
     return rc;
 }
 
@@ -125,7 +126,7 @@ bool Chooser::apply(const JobTest& test, const Explanation& wanted,
 }
 
 void Chooser::begin(job_record_t* job) {
-    const auto entry = explanations_.find(job->job_id);
+    const auto entry = explanations_.find(job);
     if (entry == explanations_.end()) return;
     const Explanation chosen = std::move(entry->second);
     explanations_.erase(entry);

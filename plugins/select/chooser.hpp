@@ -73,8 +73,9 @@ class Chooser {
 
     const SelectOps& stock_;
     NodeTables& tables_;
-    std::map<uint32_t, Explanation> explanations_;  // by job id, from job_test to job_begin
-    std::map<std::string, uint64_t> forwarded_;     // reason -> how often
+    // From job_test to job_begin, by record: an array task gets its own job id in between.
+    std::map<const job_record_t*, Explanation> explanations_;
+    std::map<std::string, uint64_t> forwarded_;  // reason -> how often
 };
 
 }  // namespace sluice::slurm

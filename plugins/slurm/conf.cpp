@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "plugins/slurm/conf.hpp"
 
+#include <sys/stat.h>
 #include <algorithm>
+
 #include <cstring>
 
 #include "common/base/text.hpp"
@@ -14,6 +16,13 @@ std::string sluice_conf_path() {
     std::string out = path ? path : "";
     xfree(path);
     return out;
+}
+
+std::string file_version(const std::string& path) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0) return {};
+    return std::to_string(status.st_mtim.tv_sec) + ' ' + std::to_string(status.st_mtim.tv_nsec) +
+           ' ' + std::to_string(status.st_size) + ' ' + std::to_string(status.st_ino);
 }
 
 std::string state_save_location() {

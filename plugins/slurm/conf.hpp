@@ -9,6 +9,8 @@ namespace sluice::slurm {
 
 /// sluice.conf beside slurm.conf.
 std::string sluice_conf_path();
+/// Text that changes whenever the file is written or replaced; empty where it is not there.
+std::string file_version(const std::string& path);
 /// StateSaveLocation.
 std::string state_save_location();
 /// True in a slurmctld whose SelectType is ours.
