@@ -21,7 +21,6 @@ struct Bitmap {
 };
 
 std::string describe(const std::string& node, GpuSet best, GpuSet stock, const BestSets& table) {
-    if (best.size() == 1) return "node " + node + ": GPU " + to_string(best);
     return "node " + node + ": GPUs " + to_string(best) + " (" +
            format_fixed(table.bandwidth(best).bottleneck_gbps, 1) + " GB/s), stock " +
            to_string(stock) + " (" + format_fixed(table.bandwidth(stock).bottleneck_gbps, 1) +
