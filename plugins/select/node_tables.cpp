@@ -3,11 +3,8 @@
 
 #include <pthread.h>
 
-#include <chrono>
 #include <csignal>
 #include <utility>
-
-#include "plugins/slurm/conf.hpp"
 
 namespace sluice::slurm {
 
@@ -78,14 +75,13 @@ void NodeTables::run() {
         std::map<std::string, GpuGraph> offered;
         {
             std::unique_lock lock(mutex_);
-            wake_.wait_for(lock, std::chrono::seconds(1),
-                           [this] { return stop_ || reload_ || !offered_.empty(); });
+            wake_.wait(lock, [this] { return stop_ || reload_ || !offered_.empty(); });
             if (stop_) return;
             reload = std::exchange(reload_, false);
             offered.swap(offered_);
         }
         try {
-            if (reload || file_version(options_.conf_path) != conf_seen_) load(false);
+            if (reload) load(false);
             if (!offered.empty()) compile(offered);
         } catch (const std::exception& failure) {
             options_.log_error(std::string("topology: ") + failure.what() +
@@ -118,7 +114,6 @@ void NodeTables::say_once(const std::function<void(const std::string&)>& log,
 }
 
 void NodeTables::load(bool first) {
-    conf_seen_ = file_version(options_.conf_path);
     std::set<std::string> said;
     Result<Config> config = read_config_file(options_.conf_path);
     if (!config) {

@@ -34,8 +34,8 @@ class NodeTables {
     NodeTables(const NodeTables&) = delete;
     NodeTables& operator=(const NodeTables&) = delete;
 
-    /// Reads sluice.conf and the topology files again, later, on the thread, as it does by itself
-    /// when sluice.conf changes. What does not load leaves the old in force.
+    /// Reads sluice.conf and the topology files again, later, on the thread. What does not load
+    /// leaves the old in force.
     void reload();
 
     using Tables = std::map<std::string, std::shared_ptr<const BestSets>, std::less<>>;
@@ -77,7 +77,6 @@ class NodeTables {
     std::shared_ptr<const Snapshot> snapshot_;
     std::map<std::string, std::shared_ptr<const BestSets>> by_fingerprint_;  // the thread's alone
     std::set<std::string> said_;  // in the last load(); the thread's alone
-    std::string conf_seen_;       // the thread's alone: the version of sluice.conf that load() saw
     std::thread thread_;
 };
 
