@@ -162,7 +162,7 @@ class Life(Scratch):
         with mock.patch.object(processes, "_labelled", contextlib.nullcontext):
             cluster.start()
             for user in ("root", "nobody"):
-                cluster.wait_job(cluster.sbatch(["--gpus=1", "--export=NONE"], "srun sleep 1000", user=user), "RUNNING")
+                cluster.wait_job(cluster.sbatch(["--gpus=1", "--export=NONE"], "/usr/bin/srun /bin/sleep 1000", user=user), "RUNNING")
             cluster.kill("slurmctld")
             cluster.kill("n1")
         cluster.stop()
