@@ -118,6 +118,12 @@ class Play:
     def steps(self, job):
         return len(re.findall(r"^step \d+: loss", self.log_of(job), re.MULTILINE))
 
+    def trains(self, job):
+        """It runs, and has printed a loss since its last checkpoint."""
+        log = self.log_of(job)
+        return (self.running(job) and not summary_of(self.cluster.job(job)).get("pending_target")
+                and log.rfind("\nstep ") > log.rfind("\ncheckpoint of step "))
+
     def resized(self, better):
         """Jobs with a resize for which better(from, to) holds, by Sluice's own history of them."""
         found = []
@@ -163,10 +169,7 @@ def play(cluster, sluice, show):
     cluster.run(["scancel", neighbours[0]])
     show.say("a neighbour has ended: 8 more GPUs")
     theatre.wait("a job is grown", lambda: theatre.resized(lambda a, b: b > a), 120)
-    for job in set(theatre.resized(lambda a, b: a != b)):
-        before = theatre.steps(job)
-        theatre.wait(f"{theatre.names[job]} trains again",
-                     lambda job=job, before=before: theatre.steps(job) > before + 2 or not theatre.cluster.job(job)["JobState"] in ("PENDING", "RUNNING", "COMPLETING"), 90)
+    theatre.wait("every job trains", lambda: all(map(theatre.trains, (first, second, third))), 120)
 
     show.say("the GPUs each job holds now, what stock Slurm would have given, the fitted curve, and why it was resized:")
     for job in (first, second, third):
