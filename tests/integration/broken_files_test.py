@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from harness import EXAMPLES, ClusterTest, allocate, build_folder, end_job, gpu_errors, records, sluice_lines, wait_for
+from harness import EXAMPLES, ClusterTest, allocate, build_folder, end_job, gpu_errors, records, replace_file, sluice_lines, wait_for
 
 CLIQUES = f"Nodes=n1 Gpus=8 Sockets=2 CoresPerSocket=16 Topology={EXAMPLES}/two-cliques.topo-m.txt\n"
 RECORD = 'sluice1:{"r":0,"k":%d,"l":2.5,"n":3,"g":2}'
@@ -24,7 +24,7 @@ class Files(ClusterTest):
 
     def setUp(self):
         for path, text in self.good.items():
-            path.write_text(text, encoding="utf-8")
+            replace_file(path, text)
         self.reconfigure()
 
     def restart(self):
@@ -72,15 +72,15 @@ class Files(ClusterTest):
 
     def test_broken_topology(self):
         text = self.good[self.topology].replace("NV2", "NVX", 1)
-        self.at_start_and_on_reconfigure(lambda: self.topology.write_text(text, encoding="utf-8"),
+        self.at_start_and_on_reconfigure(lambda: replace_file(self.topology, text),
                                          rf'{self.topology}:2: .*"NVX" .*write .*NV#')
 
     def test_topology_with_a_cell_too_many(self):
         text = self.good[self.topology].replace("\tNV2", "\tNV2\tNV2", 1)
-        self.at_start_and_on_reconfigure(lambda: self.topology.write_text(text, encoding="utf-8"), rf"{self.topology}:2: ")
+        self.at_start_and_on_reconfigure(lambda: replace_file(self.topology, text), rf"{self.topology}:2: ")
 
     def test_topology_of_other_kind(self):
-        self.at_start_and_on_reconfigure(lambda: self.topology.write_bytes(bytes(range(256)) * 100), rf"{self.topology}: holds no topology")
+        self.at_start_and_on_reconfigure(lambda: replace_file(self.topology, bytes(range(256)) * 100), rf"{self.topology}: holds no topology")
 
     def test_missing_topology(self):
         self.at_start_and_on_reconfigure(lambda: self.topology.unlink(missing_ok=True), rf"{self.topology}: No such file")
@@ -90,13 +90,13 @@ class Files(ClusterTest):
                               ("MinGain=much", r"sluice\.conf:5: MinGain: .*much"),
                               ("Policy=best", r'sluice\.conf(:5)?: Policy: "best" is no policy: write one of fifo')):
             with self.subTest(line=line):
-                self.conf.write_text(self.good[self.conf] + line + "\n", encoding="utf-8")
+                replace_file(self.conf, self.good[self.conf] + line + "\n")
                 self.assert_told_once(self.reconfigure(), pattern)
-        self.at_start_and_on_reconfigure(lambda: self.conf.write_text(self.good[self.conf] + "x\n", encoding="utf-8"),
+        self.at_start_and_on_reconfigure(lambda: replace_file(self.conf, self.good[self.conf] + "x\n"),
                                          r'sluice\.conf:5: "x" is no Key=Value')
 
     def test_the_configuration_before_stays(self):
-        self.conf.write_text(self.good[self.conf] + "nonsense\n", encoding="utf-8")
+        replace_file(self.conf, self.good[self.conf] + "nonsense\n")
         self.assert_told_once(self.reconfigure(), "the configuration before stays in force")
         job = allocate(self.slurm, "-N1", "--gpus=4")
         self.assertEqual(self.slurm.job_gres()[job]["n1"], {0, 2, 4, 6}, "the topology file is still known")
@@ -108,7 +108,7 @@ class Files(ClusterTest):
         self.assert_jobs_run()
 
     def test_state_folder_that_cannot_be_made(self):
-        self.conf.write_text(self.good[self.conf] + "StateDir=/proc/sluice/state\n", encoding="utf-8")
+        replace_file(self.conf, self.good[self.conf] + "StateDir=/proc/sluice/state\n")
         self.assert_told_once(self.restart(), "/proc/sluice/state: .*lost when slurmctld ends")
         self.assert_jobs_run()
 
@@ -118,7 +118,7 @@ class Files(ClusterTest):
         if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], capture_output=True, check=False).returncode:
             self.skipTest("a file system of 64 KiB cannot be mounted here")
         self.addCleanup(subprocess.run, ["umount", "-l", folder], check=False)
-        self.conf.write_text(self.good[self.conf] + f"StateDir={folder}/state\n", encoding="utf-8")
+        replace_file(self.conf, self.good[self.conf] + f"StateDir={folder}/state\n")
         mark = self.mark()
         self.restart()
         self.addCleanup(self.restart)
@@ -149,7 +149,7 @@ class Files(ClusterTest):
         wait_for(lambda: '\\"k\\":1000' in journal.read_text(encoding="utf-8"), 20, "what was kept in memory")
         for job in jobs:
             end_job(self.slurm, job)
-        self.conf.write_text(self.good[self.conf], encoding="utf-8")
+        replace_file(self.conf, self.good[self.conf])
 
     def send(self, jobs, step):
         for job in jobs:

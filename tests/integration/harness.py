@@ -82,6 +82,13 @@ class ClusterTest(unittest.TestCase):
             raise
 
 
+def replace_file(path, text):
+    """By rename, for whoever reads it at any time sees all of it."""
+    new = path.with_name(path.name + ".new")
+    new.write_bytes(text if isinstance(text, bytes) else text.encode())
+    new.rename(path)
+
+
 def allocate(cluster, *words, user=None, timeout=20):
     """A job without any process, started at once: its id. It holds what it was given until end_job()."""
     result = cluster.run(["salloc", "--no-shell", *words], user=user, timeout=timeout)

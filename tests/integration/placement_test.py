@@ -13,7 +13,7 @@ import re
 import unittest
 from pathlib import Path
 
-from harness import EXAMPLES, FULL, ClusterTest, allocate, end_job, gpu_errors, say, sluice_lines, wait_for
+from harness import EXAMPLES, FULL, ClusterTest, allocate, end_job, gpu_errors, replace_file, say, sluice_lines, wait_for
 
 # GB/s in one direction: a link of NVLink 2 or 3, and what a ring gets over the paths of `nvidia-smi topo -m`.
 LINK = 25.0
@@ -196,7 +196,7 @@ class ManyJobs(Placement):
         cluster, machine = self.one_node("dgx1-v100.topo-m.txt")
         sluice_conf = cluster.layout.etc / "sluice.conf"
         lines = sluice_conf.read_text(encoding="utf-8").splitlines(keepends=True)
-        sluice_conf.write_text("".join(line for line in lines if not line.startswith("Topology=")), encoding="utf-8")
+        replace_file(sluice_conf, "".join(line for line in lines if not line.startswith("Topology=")))
         cluster.restart("slurmctld")
 
         def known():
@@ -265,7 +265,7 @@ class Requests(Placement):
         gres_conf = (cluster.layout.etc / "gres.conf").read_text(encoding="utf-8").splitlines()
         job = allocate(cluster, "-N1", "--gpus=2")
         # One is dead: gres.conf knows seven, each still with eight links, while slurm.conf and the topology file say eight.
-        (cluster.layout.etc / "gres.conf").write_text("\n".join(gres_conf[:7]) + "\n", encoding="utf-8")
+        replace_file(cluster.layout.etc / "gres.conf", "\n".join(gres_conf[:7]) + "\n")
         cluster.run(["scontrol", "reconfigure"])
         wait_for(lambda: "DRAIN" in cluster.node_records()["n1"]["State"], 30, "drained for its missing GPU")
         self.assertTrue(cluster.pid("slurmctld"))
@@ -285,8 +285,8 @@ class Requests(Placement):
     def change_gpus(self, cluster, gres, lines):
         """Other GPUs for node n1: its Gres= in slurm.conf and its lines of gres.conf."""
         slurm_conf = cluster.layout.slurm_conf
-        slurm_conf.write_text(re.sub(r"Gres=gpu:\S+", f"Gres={gres}", slurm_conf.read_text(encoding="utf-8")), encoding="utf-8")
-        (cluster.layout.etc / "gres.conf").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        replace_file(slurm_conf, re.sub(r"Gres=gpu:\S+", f"Gres={gres}", slurm_conf.read_text(encoding="utf-8")))
+        replace_file(cluster.layout.etc / "gres.conf", "\n".join(lines) + "\n")
         cluster.restart("slurmctld")
         cluster.run(["scontrol", "reconfigure"])
         cluster.run(["scontrol", "update", "node=n1", "state=resume"], check=False)

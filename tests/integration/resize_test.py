@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from harness import ENDED, ClusterTest, build_folder, gpu_errors, sluice_lines, wait_for
+from harness import ENDED, ClusterTest, build_folder, gpu_errors, replace_file, sluice_lines, wait_for
 
 CONF = {"Interval": 1, "ResizeCooldown": 8, "RestartCost": 1, "MinSampleInterval": 1, "MinGain": 0.01, "MaxResizesPerHour": 1000}
 
@@ -255,18 +255,19 @@ class RestartTest(Resizing):
 class PluginListTest(ClusterTest):
     """slurmctld ends and starts job_submit plugins under its locks when the list of them changes."""
 
+    def reconfigure(self, slurm, text):
+        replace_file(slurm.layout.slurm_conf, text)  # a slurmd that reads half a file ends
+        slurm.run(["scontrol", "reconfigure"], timeout=20)
+
     def test_the_list_changes_while_sluice_decides(self):
         build_folder()
         slurm = self.cluster("Nodes=n1 Gpus=8 Sockets=2 CoresPerSocket=8\n", sluice=CONF)
-        conf = slurm.layout.slurm_conf
-        text = conf.read_text(encoding="utf-8")
+        text = slurm.layout.slurm_conf.read_text(encoding="utf-8")
         self.assertIn("JobSubmitPlugins=sluice\n", text)
         for turn in range(40):
             plugins = ("sluice,all_partitions", "all_partitions", "sluice")[turn % 3]
-            conf.write_text(text.replace("JobSubmitPlugins=sluice\n", f"JobSubmitPlugins={plugins}\n"), encoding="utf-8")
-            slurm.run(["scontrol", "reconfigure"], timeout=20)
-        conf.write_text(text, encoding="utf-8")
-        slurm.run(["scontrol", "reconfigure"], timeout=20)
+            self.reconfigure(slurm, text.replace("JobSubmitPlugins=sluice\n", f"JobSubmitPlugins={plugins}\n"))
+        self.reconfigure(slurm, text)
         job = slurm.sbatch(["-N1", "--gpus-per-node=1", "--train-gpus=1-8", "-o", "/dev/null"], "sleep 1000")
         wait_for(lambda: any(f"job {job}: " in line and "GPUs" in line for line in sluice_lines(slurm)), 20, "a line about the job")
         refused = slurm.run(["scontrol", "update", f"jobid={job}", "comment=sluice1:broken"], check=False)
