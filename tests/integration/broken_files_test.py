@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from harness import EXAMPLES, ClusterTest, allocate, build_folder, end_job, gpu_errors, records, replace_file, sluice_lines, wait_for
+from harness import EXAMPLES, ClusterTest, allocate, build_folder, end_job, gpu_errors, records, replace_file, sluice_lines, wait_for, wait_registered
 
 CLIQUES = f"Nodes=n1 Gpus=8 Sockets=2 CoresPerSocket=16 Topology={EXAMPLES}/two-cliques.topo-m.txt\n"
 RECORD = 'sluice1:{"r":0,"k":%d,"l":2.5,"n":3,"g":2}'
@@ -31,7 +31,7 @@ class Files(ClusterTest):
         """What the new slurmctld logs of Sluice as it starts."""
         mark = self.mark()
         self.slurm.restart("slurmctld")
-        wait_for(lambda: self.slurm.node_records()["n1"]["State"] == "IDLE", 30, "n1")
+        wait_registered(self.slurm)
         time.sleep(1.5)  # longer than a round of the deciding thread
         return self.since(mark)
 

@@ -82,6 +82,14 @@ class ClusterTest(unittest.TestCase):
             raise
 
 
+def wait_registered(cluster):
+    """After a restart of slurmctld: until each node with GPUs has told which it has."""
+    def registered():
+        nodes = cluster.node_records().values()
+        return all("IDX" in node["GresUsed"] for node in nodes if node["Gres"] != "(null)")
+    wait_for(registered, 60, "registration of the nodes")
+
+
 def replace_file(path, text):
     """By rename, for whoever reads it at any time sees all of it."""
     new = path.with_name(path.name + ".new")

@@ -15,7 +15,7 @@ import time
 import unittest
 from dataclasses import dataclass
 
-from harness import EXAMPLES, FULL, USERS, ClusterTest, gpu_errors, nodes_and_tick, records, say, settle, sluice_lines, wait_for
+from harness import EXAMPLES, FULL, USERS, ClusterTest, gpu_errors, nodes_and_tick, records, say, settle, sluice_lines, wait_for, wait_registered
 
 JOBS = 200 if FULL else 60
 KILLS = 10 if FULL else 3
@@ -265,8 +265,7 @@ class RandomJobs(ClusterTest):
         cluster.kill("slurmctld")
         cluster.restart("slurmctld")
         acting.join()
-        wait_for(lambda: all("IDX" in node["GresUsed"] for name, node in cluster.node_records().items() if name != "t1"), 60,
-                 "registration of the nodes")
+        wait_registered(cluster)
         with_record = sum('"record"' in fields.get("AdminComment", "") for fields in books.values())
         known = wait_for(lambda: [line for line in sluice_lines(cluster) if "known from before" in line][-1:], 10, "what was stored")[0]
         self.assertGreaterEqual(int(known.split()[1]), with_record)
