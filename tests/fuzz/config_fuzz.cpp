@@ -2,21 +2,11 @@
 //
 // sluice.conf and the lists of nodes in it.
 #include <cstdint>
-#include <cstdlib>
 
 #include "common/base/config.hpp"
-
-namespace {
+#include "tests/fuzz/fuzz.hpp"
 
 using namespace sluice;
-
-void demand(bool condition) {
-    if (!condition) std::abort();
-}
-
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::string_view text(reinterpret_cast<const char*>(data), size);

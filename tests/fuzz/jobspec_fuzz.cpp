@@ -4,18 +4,14 @@
 // option. What is let through has to keep within its bounds and survive its own text form.
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 
 #include "common/base/text.hpp"
 #include "common/jobspec/jobspec.hpp"
+#include "tests/fuzz/fuzz.hpp"
 
 namespace {
 
 using namespace sluice;
-
-void demand(bool condition) {
-    if (!condition) std::abort();
-}
 
 Result<JobSpec> read(std::string_view text) {
     if (text[0] == 't') return parse_spec(text.substr(1));
@@ -29,8 +25,6 @@ Result<JobSpec> read(std::string_view text) {
 }
 
 }  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size == 0) return 0;

@@ -10,7 +10,7 @@ FUZZ_TARGETS = \
 	tests/fuzz/summary_fuzz \
 	tests/fuzz/topology_fuzz
 check_PROGRAMS += $(FUZZ_TARGETS)
-EXTRA_DIST += tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/topology.dict tests/fuzz/losses.dict
+EXTRA_DIST += tests/fuzz/fuzz.hpp tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/topology.dict tests/fuzz/losses.dict
 
 FUZZ_DEFINES = $(CORE_CPPFLAGS)
 FUZZ_LIBS = common/libsluice.la $(JANSSON_LIBS)

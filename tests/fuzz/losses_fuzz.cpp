@@ -4,19 +4,15 @@
 // them sound. The first byte chooses how it is read, the second where it is cut.
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 
 #include "common/base/text.hpp"
 #include "common/model/loss_curve.hpp"
 #include "common/samples/loss_reader.hpp"
+#include "tests/fuzz/fuzz.hpp"
 
 namespace {
 
 using namespace sluice;
-
-void demand(bool condition) {
-    if (!condition) std::abort();
-}
 
 LossReaderOptions options_of(std::uint8_t choice) {
     LossReaderOptions options;
@@ -78,8 +74,6 @@ void fit(const std::vector<LossPoint>& points) {
 }
 
 }  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size < 2) return 0;

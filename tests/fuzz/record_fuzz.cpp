@@ -3,21 +3,11 @@
 // What an agent, or a user who plays one, sends to the controller. A record that is let through
 // comes back from its own text, and its curve can be used.
 #include <cstdint>
-#include <cstdlib>
 
 #include "common/model/record.hpp"
-
-namespace {
+#include "tests/fuzz/fuzz.hpp"
 
 using namespace sluice;
-
-void demand(bool condition) {
-    if (!condition) std::abort();
-}
-
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const auto record = parse_record({reinterpret_cast<const char*>(data), size});

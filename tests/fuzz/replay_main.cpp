@@ -10,7 +10,7 @@
 #include <iterator>
 #include <vector>
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+#include "tests/fuzz/fuzz.hpp"
 
 int main(int count, char** words) {
     std::vector<std::filesystem::path> folders(words + 1, words + std::max(count, 1));

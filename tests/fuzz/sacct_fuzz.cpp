@@ -2,22 +2,12 @@
 //
 // What sacct printed (names and comments are the users'), and the three forms of the report.
 #include <cstdint>
-#include <cstdlib>
 
 #include "common/base/json.hpp"
 #include "common/report/sacct_report.hpp"
-
-namespace {
+#include "tests/fuzz/fuzz.hpp"
 
 using namespace sluice;
-
-void demand(bool condition) {
-    if (!condition) std::abort();
-}
-
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const auto report = read_sacct({reinterpret_cast<const char*>(data), size}, 2000000000);

@@ -2,17 +2,13 @@
 //
 // What scontrol printed: names, comments and paths are the users'.
 #include <cstdint>
-#include <cstdlib>
 
 #include "common/report/scontrol_jobs.hpp"
+#include "tests/fuzz/fuzz.hpp"
 
 namespace {
 
 using namespace sluice;
-
-void demand(bool condition) {
-    if (!condition) std::abort();
-}
 
 bool is_printable(const std::string& text) {
     for (const char c : text) {
@@ -22,8 +18,6 @@ bool is_printable(const std::string& text) {
 }
 
 }  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::set<std::string> ids{"1", "2", "42"};

@@ -3,22 +3,12 @@
 // An AdminComment. What is read from it has to come out of the text form as it went in, and members
 // of others have to survive.
 #include <cstdint>
-#include <cstdlib>
 
 #include "common/base/json.hpp"
 #include "common/report/summary.hpp"
-
-namespace {
+#include "tests/fuzz/fuzz.hpp"
 
 using namespace sluice;
-
-void demand(bool condition) {
-    if (!condition) std::abort();
-}
-
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::string_view field(reinterpret_cast<const char*>(data), size);

@@ -5,21 +5,17 @@
 // let through has to be a sound graph, and small ones have to compile.
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 
 #include "common/base/text.hpp"
 #include "common/placement/best_sets.hpp"
 #include "common/topology/gpu_graph.hpp"
+#include "tests/fuzz/fuzz.hpp"
 
 namespace {
 
 using namespace sluice;
 
 constexpr int most_gpus_to_compile = 6;
-
-void demand(bool condition) {
-    if (!condition) std::abort();
-}
 
 Result<GpuGraph> read_devices(std::string_view text) {
     std::vector<GresDevice> devices;
@@ -66,8 +62,6 @@ void check(const GpuGraph& graph) {
 }
 
 }  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size == 0) return 0;
