@@ -23,7 +23,8 @@ plugins_slurm_libseam_la_SOURCES = \
 	plugins/slurm/select_entry_points.hpp \
 	plugins/slurm/slurm.hpp \
 	plugins/slurm/spank_options.cpp \
-	plugins/slurm/spank_options.hpp
+	plugins/slurm/spank_options.hpp \
+	plugins/slurm/thread.hpp
 plugins_slurm_libseam_la_CPPFLAGS = $(PLUGIN_CPPFLAGS)
 plugins_slurm_libseam_la_CXXFLAGS = $(PLUGIN_CXXFLAGS)
 

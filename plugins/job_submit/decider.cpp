@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "plugins/job_submit/decider.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <csignal>
 #include <set>
 #include <utility>
 
@@ -12,6 +9,7 @@
 #include "plugins/slurm/conf.hpp"
 #include "plugins/slurm/guard.hpp"
 #include "plugins/slurm/log.hpp"
+#include "plugins/slurm/thread.hpp"
 
 namespace sluice::slurm {
 namespace {
@@ -24,6 +22,11 @@ std::string job_name(std::uint32_t id) {
 
 std::string from_to(int from, int to) {
     return std::to_string(from) + " to " + std::to_string(to) + " GPUs";
+}
+
+void add_resize(Summary& summary, SummaryResize resize) {
+    summary.resizes.push_back(std::move(resize));
+    ++summary.resize_count;
 }
 
 // GPUs that are free now, node by node, less what pending jobs are about to take. A running job is
@@ -76,17 +79,7 @@ class FreeNow {
 Decider::Decider(std::string conf_path)
     : conf_path_(std::move(conf_path)), config_(std::make_shared<const Config>()) {
     reload_config();
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-        thread_ = std::thread([this] { run(); });
-        pthread_setname_np(thread_.native_handle(), "sluice_decide");
-    } catch (...) {
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        throw;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread_ = make_thread("sluice_decide", [this] { run(); });
 }
 
 std::shared_ptr<const Config> Decider::config() const {
@@ -243,9 +236,7 @@ void Decider::fall_back(const JobFacts& job, std::time_t now) {
         log_info(sized.error().message);
         return;
     }
-    tracked.asked = to;
-    tracked.before = 0;
-    tracked.waits = 0;
+    tracked.ask(to);
     tracked.too_large = job.gpus;
     tracked.too_large_until = now + TrackedJob::too_large_s;
     store(job.id);
@@ -272,17 +263,13 @@ void Decider::carry_out(const Decision& decision, const JobFacts& job, std::time
         log_info(sized.error().message + "; its request stays as it is");
         return;
     }
-    TrackedJob& tracked = tracker_->at(job.id);
-    tracked.asked = decision.gpus;
-    tracked.before = 0;
-    tracked.waits = 0;
+    tracker_->at(job.id).ask(decision.gpus);
     store(job.id);
     log_info(job_name(job.id) + "asks for " + std::to_string(decision.gpus) + " GPUs instead of " +
              std::to_string(job.gpus) + ": " + decision.reason);
     if (job.restarts == 0) return;
     update_summary(job.id, [&](Summary& summary) {
-        summary.resizes.push_back({now, job.gpus, decision.gpus, decision.reason});
-        ++summary.resize_count;
+        add_resize(summary, {now, job.gpus, decision.gpus, decision.reason});
     });
 }
 
@@ -359,8 +346,7 @@ void Decider::carry_on(std::uint32_t id, std::time_t now) {
             give_up(id, sized.error().message);
             return;
         }
-        tracked.asked = resize.to;
-        tracked.before = resize.from;
+        tracked.ask(resize.to, resize.from);
     }
     finish_restart(id, now);
 }
@@ -374,8 +360,7 @@ void Decider::finish_restart(std::uint32_t id, std::time_t now) {
     log_info(job_name(id) + "resized from " + from_to(done.from, done.to) + ": " + done.reason);
     update_summary(id, [&](Summary& summary) {
         summary.pending_target = 0;
-        summary.resizes.push_back({now, done.from, done.to, done.reason});
-        ++summary.resize_count;
+        add_resize(summary, {now, done.from, done.to, done.reason});
     });
 }
 

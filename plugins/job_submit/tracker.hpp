@@ -49,6 +49,12 @@ struct TrackedJob {
 
     /// What the job's request says now; true when that is news to be stored.
     bool see_request(int gpus);
+    /// Sluice has had it ask for `gpus`; `from` is the size it was restarted from, if it was.
+    void ask(int gpus, int from = 0) {
+        asked = gpus;
+        before = from;
+        waits = 0;
+    }
     /// Takes over a record of this job.
     void learn(const Record& record);
 };

@@ -41,13 +41,12 @@ void add_knowledge(JobView& view, const JobFacts& job, const TrackedJob& tracked
         view.target_loss = job.spec->target->loss;
 }
 
-std::vector<int> sizes_of(const JobFacts& job, bool resizable) {
+// Of a job that may be resized: those that its nodes can hold equal shares of.
+std::vector<int> sizes_of(const JobFacts& job) {
     std::vector<int> sizes;
-    if (resizable) {
-        const int unit = std::max(1, job.node_count);
-        std::copy_if(job.spec->sizes.begin(), job.spec->sizes.end(), std::back_inserter(sizes),
-                     [unit](int size) { return size % unit == 0; });
-    }
+    const int unit = std::max(1, job.node_count);
+    std::copy_if(job.spec->sizes.begin(), job.spec->sizes.end(), std::back_inserter(sizes),
+                 [unit](int size) { return size % unit == 0; });
     if (sizes.empty()) sizes = {std::max(1, job.gpus)};
     return sizes;
 }
@@ -112,8 +111,7 @@ ClusterView partition_view(const ClusterFacts& facts, const PartitionFacts& part
         }
         one.requested = one.current;
         one.resizable = here && may_resize(*job, known_job);
-        one.sizes = sizes_of(*job, one.resizable);
-        if (!one.resizable) one.sizes = {std::max(1, one.current)};
+        one.sizes = one.resizable ? sizes_of(*job) : std::vector<int>{std::max(1, one.current)};
         one.node_count = job->node_count;
         one.restart_cost_s = static_cast<double>(config.restart_cost.count());
         one.since_resize_s =

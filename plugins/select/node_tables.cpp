@@ -1,29 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "plugins/select/node_tables.hpp"
 
-#include <pthread.h>
-
-#include <csignal>
 #include <utility>
+
+#include "plugins/slurm/thread.hpp"
 
 namespace sluice::slurm {
 
 NodeTables::NodeTables(Options options)
     : options_(std::move(options)), snapshot_(std::make_shared<const Snapshot>()) {
     load(true);
-    // slurmctld's signals are for its own threads: block them while the thread is made, which
-    // inherits the mask.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-        thread_ = std::thread([this] { run(); });
-        pthread_setname_np(thread_.native_handle(), "sluice_tables");
-    } catch (...) {
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        throw;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread_ = make_thread("sluice_tables", [this] { run(); });
 }
 
 NodeTables::~NodeTables() {
