@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "common/base/text.hpp"
 #include "common/report/summary.hpp"
+#include "common/report/tres.hpp"
 
 extern "C" {
 #include <slurm/slurm.h>
@@ -19,15 +19,8 @@ struct FreeJobInfo {
 };
 
 int gpus_in(const char* tres) {
-    int typed = 0;
-    for (const std::string_view piece : split(tres ? tres : "", ',')) {
-        const std::size_t equals = piece.find('=');
-        if (equals == std::string_view::npos || !piece.starts_with("gres/gpu")) continue;
-        const int count = static_cast<int>(parse_integer(piece.substr(equals + 1)).value_or(0));
-        if (piece.substr(0, equals) == "gres/gpu") return count;
-        typed += count;
-    }
-    return typed;
+    const auto gpus = parse_tres(tres ? tres : "");
+    return gpus ? static_cast<int>(gpus->count) : 0;
 }
 
 }  // namespace
