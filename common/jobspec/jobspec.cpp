@@ -34,7 +34,7 @@ constexpr std::array<OptionInfo, 8> infos{{
     {"train-target", "TARGET", "a loss like 2.5, steps:5000 or flat"},
     {"train-resize", "MODE", "off, start, restart"},
     {"train-signal", "[B:]SIG[@SECONDS]",
-     "a signal like USR1, USR1@60 or B:TERM@120, not KILL or STOP, at most 86400 seconds"},
+     "a signal like USR1, USR1@60 or B:TERM@120, not KILL, STOP or URG, at most 86400 seconds"},
     {"train-advise", "ANSWER", "yes, no"},
 }};
 
@@ -156,6 +156,7 @@ Status read_gpus(const OptionInfo& option, std::string_view value, JobSpec& spec
 
 Status read_loss(const OptionInfo& option, std::string_view value, JobSpec& spec) {
     if (Status status = check_text(option, value, max_loss_bytes); !status) return status;
+    if (value == "csv:" || value == "jsonl:") return refuse(option, value, "names no file");
     spec.loss = value;
     return {};
 }
@@ -223,6 +224,8 @@ Status read_signal(const OptionInfo& option, std::string_view value, JobSpec& sp
     if (!number) return refuse(option, value, "names no signal");
     if (*number == SIGKILL || *number == SIGSTOP)
         return refuse(option, value, "names a signal that no job can catch");
+    if (*number == SIGURG)
+        return refuse(option, value, "names the signal by which Sluice calls its agent");
     signal.number = *number;
     if (at != std::string_view::npos) {
         const auto grace = parse_integer(rest.substr(at + 1));

@@ -193,12 +193,12 @@ TEST(JobSpec, Signals) {
         EXPECT_EQ(*parse_spec(to_text(*spec)), *spec);
     }
     for (const char* text : {"", "@", "USR3", "USR1@", "USR1@x", "USR1@-1", "USR1@86401", "0", "32",
-                             "KILL", "SIGKILL@5", "9", "STOP", "19", "B:", "R:USR1", "USR1 @60"}) {
+                             "KILL", "SIGKILL@5", "9", "STOP", "19", "URG", "B:", "R:USR1", "USR1 @60"}) {
         EXPECT_NE(error_of({{"signal", text}}), "") << text;
     }
     EXPECT_EQ(error_of({{"train-signal", "KILL@60"}}),
               "--train-signal: \"KILL@60\" names a signal that no job can catch: write a signal "
-              "like USR1, USR1@60 or B:TERM@120, not KILL or STOP, at most 86400 seconds");
+              "like USR1, USR1@60 or B:TERM@120, not KILL, STOP or URG, at most 86400 seconds");
 }
 
 TEST(JobSpec, OtherValues) {
@@ -239,6 +239,7 @@ TEST(JobSpec, LossPathsAreUtf8WithoutControlCharacters) {
         EXPECT_NE(error_of({{"loss", text}}), "") << text;
         EXPECT_NE(error_of({{"loss-key", text}}), "") << text;
     }
+    for (const char* text : {"csv:", "jsonl:"}) EXPECT_NE(error_of({{"loss", text}}), "") << text;
     // A message never passes on what could drive a terminal.
     EXPECT_EQ(error_of({{"loss", "\x1b[31m"}}).find('\x1b'), std::string::npos);
 }
