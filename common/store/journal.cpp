@@ -111,19 +111,7 @@ class Journal::Impl {
         : directory_(std::move(directory)), path_(directory_ + "/" + name) {}
 
     Status open() {
-        if (::mkdir(directory_.c_str(), 0700) != 0 && errno != EEXIST)
-            return disk_error(directory_, "be made", errno);
-        // The lock has a file of its own: the journal's is replaced by rename.
-        lock_ = Descriptor(
-            ::open((path_ + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-        if (!lock_.is_open()) return disk_error(path_ + ".lock", "be opened", errno);
-        if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-            if (errno != EWOULDBLOCK) return disk_error(path_ + ".lock", "be locked", errno);
-            return {ErrorCode::unreachable,
-                    path_ +
-                        ": another process has it open: give each slurmctld a StateDir of its "
-                        "own or stop the other one"};
-        }
+        if (Status status = take_folder(); !status) return status;
         file_ = Descriptor(
             ::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
         if (!file_.is_open()) return disk_error(path_, "be opened", errno);
@@ -134,7 +122,6 @@ class Journal::Impl {
         }
         return read();
     }
-
     Status put(const std::string& key, std::string_view json) {
         if (Status status = check(key); !status) return status;
         if (const auto value = parse_json(json, max_value_bytes); !value) {
@@ -167,6 +154,24 @@ class Journal::Impl {
         return {ErrorCode::usage, "\"" + printable(key) +
                                       "\" is no key of the journal: write 1 to 128 printable "
                                       "characters without blanks"};
+    }
+
+    // The folder, and the right to be the only one who writes in it.
+    Status take_folder() {
+        if (::mkdir(directory_.c_str(), 0700) != 0 && errno != EEXIST)
+            return disk_error(directory_, "be made", errno);
+        // The lock has a file of its own: the journal's is replaced by rename.
+        lock_ = Descriptor(
+            ::open((path_ + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+        if (!lock_.is_open()) return disk_error(path_ + ".lock", "be opened", errno);
+        if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+            if (errno != EWOULDBLOCK) return disk_error(path_ + ".lock", "be locked", errno);
+            return {ErrorCode::unreachable,
+                    path_ +
+                        ": another process has it open: give each slurmctld a StateDir of its "
+                        "own or stop the other one"};
+        }
+        return {};
     }
 
     void store(const std::string& key, std::string value) {
@@ -236,9 +241,24 @@ class Journal::Impl {
             ++damaged_;
     }
 
+    bool removed() const {
+        struct stat info {};
+        return ::fstat(file_.get(), &info) == 0 && info.st_nlink == 0;
+    }
+
+    // What was removed while we had it open is made again, as memory has it.
+    Status restore() {
+        if (Status status = take_folder(); !status) return status;
+        if (!rewrite()) return disk_error(path_, "be made again after it was removed", errno);
+        torn_ = false;
+        unsaved_.clear();
+        return {};
+    }
+
     // Appends what the file lacks: the change of `key`, and those before it that the disk refused.
     Status save(const std::string& key) {
         if (!key.empty()) unsaved_.insert(key);
+        if (removed()) return restore();
         if (unsaved_.empty()) return {};
         std::string text = torn_ ? "\n" : "";
         for (const std::string& each : unsaved_) {

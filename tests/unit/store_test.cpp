@@ -66,6 +66,34 @@ TEST_F(JournalTest, RemembersTheLatestOfEachKey) {
     EXPECT_EQ(info.st_mode & 07777, 0700u);
 }
 
+TEST_F(JournalTest, IsMadeAgainWhereItWasRemoved) {
+    const Values both{{"job/1", "1"}, {"job/2", "2"}};
+    for (const bool whole_folder : {false, true}) {
+        const auto journal = open();
+        EXPECT_TRUE(journal->put("job/1", "1"));
+        std::filesystem::remove_all(whole_folder ? directory_ : path_);
+        EXPECT_TRUE(journal->put("job/2", "2"));
+        EXPECT_FALSE(Journal::open(directory_, "jobs")) << "it is taken";
+        std::filesystem::copy(path_, scratch_ + "/jobs");
+        const auto copy = Journal::open(scratch_, "jobs");
+        ASSERT_TRUE(copy) << copy.error().message;
+        EXPECT_EQ((*copy)->values(), both);
+        std::filesystem::remove(scratch_ + "/jobs");
+    }
+}
+
+TEST_F(JournalTest, SaysWhereItCannotBeMadeAgain) {
+    const auto journal = open();
+    std::filesystem::remove_all(directory_);
+    std::ofstream(directory_) << "in the way";
+    const Status refused = journal->put("job/1", "1");
+    EXPECT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find(directory_), std::string::npos);
+    std::filesystem::remove(directory_);
+    EXPECT_TRUE(journal->put("job/2", "2"));
+    EXPECT_NE(text().find("job/1"), std::string::npos);
+}
+
 TEST_F(JournalTest, TheFormatOfVersion1StaysReadable) {
     open();
     const std::string golden =
