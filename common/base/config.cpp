@@ -251,6 +251,7 @@ class Parser {
             return at(line_, name + ": \"" + printable(assignment.value) +
                                  "\" is not legal: write " + key->info.legal);
         }
+        if (key->read == read_policy) config_.policy_line = line_;
         return {};
     }
 

@@ -21,6 +21,7 @@ struct NodeClassLine {
 
 struct Config {
     std::string policy = "progress";          ///< Policy: a name that make_policy() knows
+    int policy_line = 0;                      ///< where Policy stands; 0: nowhere
     std::chrono::seconds interval{60};        ///< Interval between two plans, 1..3600
     bool advise_only = false;                 ///< AdviseOnly
     std::vector<std::string> partitions;      ///< Partitions that are decided for; empty: all

@@ -134,7 +134,8 @@ void Decider::reload_config() {
     Config next = read ? *std::move(read) : Config();
     auto policy = make_policy(next.policy);
     if (!policy) {
-        log_error(conf_path_ + ": Policy: " + policy.error().message);
+        log_error(conf_path_ + ":" + std::to_string(next.policy_line) +
+                  ": Policy: " + policy.error().message);
         if (!first) return;
         next.advise_only = true;
         policy = make_policy(Config().policy);

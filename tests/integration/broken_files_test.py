@@ -88,7 +88,7 @@ class Files(ClusterTest):
     def test_broken_conf(self):
         for line, pattern in (("Intervall=3", r"sluice\.conf:5: Intervall: no such key: write one of Policy, Interval"),
                               ("MinGain=much", r"sluice\.conf:5: MinGain: .*much"),
-                              ("Policy=best", r'sluice\.conf(:5)?: Policy: "best" is no policy: write one of fifo')):
+                              ("Policy=best", r'sluice\.conf:5: Policy: "best" is no policy: write one of fifo')):
             with self.subTest(line=line):
                 replace_file(self.conf, self.good[self.conf] + line + "\n")
                 self.assert_told_once(self.reconfigure(), pattern)

@@ -55,6 +55,7 @@ TEST(Config, EveryKey) {
         "sluice.conf");
     ASSERT_TRUE(config) << config.error().message;
     EXPECT_EQ(config->policy, "fifo");
+    EXPECT_EQ(config->policy_line, 2);
     EXPECT_EQ(config->interval.count(), 30);
     EXPECT_TRUE(config->advise_only);
     EXPECT_EQ(config->partitions, (std::vector<std::string>{"gpu", "a100"}));
