@@ -15,6 +15,7 @@ namespace sluice::slurm {
 namespace {
 
 constexpr int plans_until_forgotten = 3;
+constexpr std::time_t dropped_records_told_every_s = 600;
 
 std::string job_name(std::uint32_t id) {
     return "job " + std::to_string(id) + ": ";
@@ -177,7 +178,21 @@ void Decider::learn() {
     }
 }
 
+// Whoever sends nonsense may do so often; the log says so seldom.
+void Decider::tell_dropped_records(std::time_t now) {
+    const Inbox::Counters counts = inbox_.counters();
+    if (counts.dropped() == dropped_told_ || now < next_dropped_) return;
+    dropped_told_ = counts.dropped();
+    next_dropped_ = now + dropped_records_told_every_s;
+    log_info("records of training jobs since the start: " + std::to_string(counts.accepted) +
+             " taken; left out: " + std::to_string(counts.malformed) + " malformed, " +
+             std::to_string(counts.foreign) + " not from the job's owner, " +
+             std::to_string(counts.over_budget) +
+             " beyond MinSampleInterval or MaxRecordsPerSecond");
+}
+
 void Decider::plan(std::time_t now) {
+    tell_dropped_records(now);
     const ClusterFacts facts = read_cluster();
     forget_ended(facts);
     see_requests(facts);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <ctime>
 #include <memory>
 #include <mutex>
@@ -42,6 +43,7 @@ class Decider {
     void reload_config();
     void open_store();
     void learn();
+    void tell_dropped_records(std::time_t now);
     void plan(std::time_t now);
     void see_requests(const ClusterFacts& facts);
     void carry_out(const Decision& decision, const JobFacts& job, std::time_t now);
@@ -70,6 +72,8 @@ class Decider {
     std::map<std::uint32_t, int> absent_;           // plans in which a tracked job was not there
     std::map<std::uint32_t, std::string> advised_;  // what was last said about a job
     bool disk_failed_ = false;
+    std::uint64_t dropped_told_ = 0;  // records left out, when the log last said so
+    std::time_t next_dropped_ = 0;    // and before when it says no more
 
     std::thread thread_;
 };

@@ -21,12 +21,14 @@ class Inbox {
   public:
     using Clock = std::chrono::steady_clock;
 
-    /// Counters since start, for the log and `sluice status`.
+    /// Since slurmctld's start.
     struct Counters {
         std::uint64_t accepted = 0;
         std::uint64_t malformed = 0;
         std::uint64_t foreign = 0;      ///< from a user who does not own the job
         std::uint64_t over_budget = 0;  ///< beyond MinSampleInterval or MaxRecordsPerSecond
+
+        std::uint64_t dropped() const { return malformed + foreign + over_budget; }
     };
 
     /// Admits `record` within the budget. An answer to a checkpoint signal is always within it,

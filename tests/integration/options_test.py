@@ -8,7 +8,7 @@ import re
 import subprocess
 import unittest
 
-from harness import FULL, ClusterTest, end_job, gpu_errors, say, wait_for
+from harness import FULL, ClusterTest, end_job, gpu_errors, say, sluice_lines, wait_for
 
 SUBMITS = 3000 if FULL else 300
 FORGERIES = 10000 if FULL else 200
@@ -18,11 +18,11 @@ VALUES = {
     "model": ("gpt2-medium", ["", "a b", "x" * 65, "a;b", "mod\u00e8le"]),
     "gpus": ("1-4", ["", "0", "1-x", "4-1", "65537", "1,,2", "1-4:x1", "-1", "1-", "2:", "99999999999999999999", "0x4", "1e2",
                      ",".join(map(str, range(1, 600, 2)))]),
-    "loss": ("csv:logs/%j.csv", ["", "a\x01b", "x" * 513]),
+    "loss": ("csv:logs/%j.csv", ["", "a\x01b", "x" * 513, "csv:", "jsonl:"]),
     "loss-key": ("train/loss", ["", "k" * 65, "a\tb"]),
     "target": ("steps:5000", ["", "abc", "nan", "inf", "steps:0", "steps:-1", "steps:x"]),
     "resize": ("restart", ["", "live", "sometimes"]),
-    "signal": ("B:USR2@30", ["", "KILL", "STOP", "9", "FOO", "0", "99", "USR1@86401", "USR1@-1", "USR1@", "@60"]),
+    "signal": ("B:USR2@30", ["", "KILL", "STOP", "9", "FOO", "0", "99", "USR1@86401", "USR1@-1", "USR1@", "@60", "URG"]),
     "advise": ("yes", ["", "maybe", "1"]),
 }
 GOOD = [f"--train-{name}={good}" for name, (good, _) in VALUES.items()]
@@ -68,10 +68,12 @@ int main(int count, char **words)
 
 
 class OptionsTest(ClusterTest):
+    CONF = {"Policy": "fifo"}
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.slurm = cls.cluster("Nodes=n[1-2] Gpus=8 Sockets=2 CoresPerSocket=64\n", sluice={"Policy": "fifo"})
+        cls.slurm = cls.cluster("Nodes=n[1-2] Gpus=8 Sockets=2 CoresPerSocket=64\n", sluice=cls.CONF)
         cls.controller = cls.slurm.pid("slurmctld")
 
     def setUp(self):
@@ -267,6 +269,19 @@ class Unusual(OptionsTest):
         self.assertEqual((fields["Comment"], fields["AdminComment"]), ("mine", mark))
         self.slurm.run(["scontrol", "update", "jobid=999999", "comment=sluice1:{}"], check=False)
 
+    def test_reservation_of_cores(self):
+        """scontrol refuses it by itself; sluice-admin(8) tells how it is made all the same."""
+        words = ["scontrol", "create", "reservation", "ReservationName=cores", "StartTime=now", "Duration=10", "Users=root", "Partition=main",
+                 "Nodes=n1", "CoreCnt=4"]
+        self.assertIn("CoreCnt", self.slurm.run(words, check=False).stderr)
+        copy = self.scratch / "reserve.conf"
+        copy.write_text(self.slurm.layout.slurm_conf.read_text(encoding="utf-8").replace("cons_tres_sluice", "cons_tres"), encoding="utf-8")
+        self.slurm.run(["env", f"SLURM_CONF={copy}", *words])
+        job = self.slurm.sbatch(["--reservation=cores", "-n4", "-o", "/dev/null"], "sleep 100")
+        self.assertEqual(self.slurm.wait_job(job, "RUNNING")["NodeList"], "n1")
+        end_job(self.slurm, job)
+        self.slurm.run(["scontrol", "delete", "ReservationName=cores"])
+
     def test_many_at_once(self):
         def submit(number):
             words = [GOOD, ["--train-gpus=x"], [], ["--train-gpus=1-2", "--gpus=1"]][number % 4]
@@ -284,6 +299,7 @@ class Unusual(OptionsTest):
 class ForgedRecords(OptionsTest):
     """A user may write what looks like a record of an agent."""
 
+    CONF = {"Policy": "fifo", "Interval": 1}
     TEXTS = ["sluice1:", "sluice1:{}", "sluice1:x", "sluice1:" + "x" * 100000, 'sluice1:{"r":-1}', 'sluice1:{"r":0,"k":1e400,"n":1}',
              'sluice1:{"r":0,"n":0,"x":"' + "y" * 5000 + '"}', "sluice1:[1,2]", 'sluice1:{"r":0,"n":18446744073709551616,"g":1}',
              "sluice1:" + "[" * 10000, 'sluice1:{"r":0,"n":1,"g":1,"b":[1,2]}', 'sluice1:{"r":0,"r":1}', "sluice1:\t\t", 'sluice1:{"r":null}']
@@ -311,6 +327,10 @@ class ForgedRecords(OptionsTest):
                 fields = self.slurm.job(job)
                 self.assertEqual((fields["Comment"], fields["AdminComment"]), ("mine", before))
         end_job(self.slurm, job)
+        told = wait_for(lambda: [line for line in sluice_lines(self.slurm) if "records of training jobs" in line], 20, "word of what was left out")
+        self.assertEqual(len(told), 1, "seldom")
+        left_out = re.search(r"left out: (\d+) malformed, (\d+) not from the job's owner, (\d+) beyond", told[0])
+        self.assertGreater(sum(map(int, left_out.groups())), 0)
 
     def test_from_another_user(self):
         job = self.new_job("--train-gpus=1-2")
