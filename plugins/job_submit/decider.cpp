@@ -355,6 +355,10 @@ void Decider::carry_on(std::uint32_t id, std::time_t now) {
         store(id);
     }
     if (!again || job->state == JobState::completing) return;  // the next tick looks again
+    if (job->on_hold) {
+        give_up(id, "it is held, and keeps its size");
+        return;
+    }
     if (job->state == JobState::pending) {
         const Status sized = set_requested_gpus(id, resize.to);
         if (!sized.ok()) {

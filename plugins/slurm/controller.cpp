@@ -150,6 +150,7 @@ JobFacts facts_of(const job_record_t* job, const std::map<int, std::size_t>& nod
         const std::time_t requeue_wait = job->restart_cnt > 0 ? most_requeue_wait_s : 0;
         const time_t begin = job->details->begin_time;
         facts.refused = job->priority == 0 && job->state_reason == FAIL_BAD_CONSTRAINTS;
+        facts.on_hold = job->priority == 0 && !facts.refused;
         facts.due = job->priority != 0 && job->state_reason != WAIT_DEPENDENCY && begin <= now;
         facts.eligible = job->priority != 0 && begin <= now + requeue_wait && waits_for_room(job) &&
                          !wants_certain_nodes(job);

@@ -48,6 +48,8 @@ struct JobFacts {
     bool eligible = true;
     /// Pending: its time has come and nobody holds it.
     bool due = true;
+    /// Pending: its owner or an administrator holds it.
+    bool on_hold = false;
     /// Pending: Slurm has set it aside because it cannot run as it asks (BadConstraints).
     bool refused = false;
     bool suspended = false;

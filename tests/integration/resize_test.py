@@ -106,7 +106,7 @@ class RestartTest(Resizing):
     def setUpClass(cls):
         super().setUpClass()
         cls.start_cluster(["both", "ignore", "silent", "exit143", "exit0", "cancel", "trap", "steps", "noagent", "early",
-                           "cores", "certain", "suspended"])
+                           "cores", "certain", "suspended", "held"])
         cls.jobs = {
             "both": cls.train("both", "answer", sizes="2,4,8"),
             "ignore": cls.train("ignore", "ignore"),
@@ -120,7 +120,7 @@ class RestartTest(Resizing):
             "early": cls.train("early", "early", signal="USR1@30"),
             "cores": cls.train("cores", "answer", cpus=3),
             "certain": cls.train("certain", "answer", gpus=8),
-            "suspended": cls.train("suspended", "silent", signal="USR1@3"),
+            "held": cls.train("held", "silent", signal="USR1@60"),
             "noagent": cls.train("noagent", "answer", sizes="4", gpus=4),
         }
 
@@ -218,13 +218,21 @@ class RestartTest(Resizing):
         self.end(picky)
 
     def test_a_suspended_job_is_not_requeued(self):
-        job = self.jobs["suspended"]
+        job = self.train("suspended", "silent", signal="USR1@3")
         self.wait_told(job)
         self.slurm.run(["scontrol", "suspend", str(job)])
         time.sleep(6)
         self.assertEqual(self.slurm.job(job)["JobState"], "SUSPENDED")
         self.slurm.run(["scontrol", "resume", str(job)])
         self.assertEqual(self.wait_runs("suspended", 2)[1][0], 8)
+
+    def test_a_job_that_is_held_meanwhile_keeps_its_size(self):
+        job = self.jobs["held"]
+        self.wait_told(job)
+        self.slurm.run(["scontrol", "requeuehold", str(job)])
+        wait_for(lambda: any(f"job {job}: restart from 4 to 8 GPUs given up: it is held" in line for line in sluice_lines(self.slurm)), 30, "giving up")
+        fields = self.slurm.job(job)
+        self.assertEqual((fields["JobState"], fields["TresPerNode"]), ("PENDING", "gres:gpu:4"))
 
     def test_without_its_agent_the_job_goes_on(self):
         job = self.jobs["noagent"]
