@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 # libsluice: the core. Sees no Slurm header and links no Slurm library.
 pkglib_LTLIBRARIES =
 lib_LTLIBRARIES = common/libsluice.la
@@ -12,7 +13,9 @@ if !SANITIZED
 common_libsluice_la_LDFLAGS += -Wl,-z,defs
 endif
 EXTRA_common_libsluice_la_DEPENDENCIES = common/libsluice.map
-EXTRA_DIST += common/libsluice.map
+EXTRA_DIST += common/libsluice.map common/libsluice.symbols common/README.md \
+	common/allocator/README.md common/base/README.md common/jobspec/README.md common/model/README.md common/placement/README.md \
+	common/report/README.md common/samples/README.md common/store/README.md common/topology/README.md
 
 include common/base/local.mk
 include common/jobspec/local.mk

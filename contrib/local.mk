@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 bin_PROGRAMS += contrib/sluice/sluice
 contrib_sluice_sluice_SOURCES = \
 	contrib/sluice/command.hpp \

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 dist_man_MANS += \
 	doc/man1/sluice.1 \
 	doc/man1/sluice-fit.1 \

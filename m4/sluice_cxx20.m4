@@ -1,3 +1,4 @@
+dnl SPDX-License-Identifier: GPL-2.0-or-later
 # SLUICE_CXX20: adds -std=c++20 to CXX, or stops.
 AC_DEFUN([SLUICE_CXX20], [
   AC_CACHE_CHECK([whether $CXX speaks C++20], [sluice_cv_cxx20], [

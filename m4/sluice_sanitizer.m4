@@ -1,3 +1,4 @@
+dnl SPDX-License-Identifier: GPL-2.0-or-later
 # SLUICE_SANITIZER: --enable-sanitizer=address|undefined|thread
 AC_DEFUN([SLUICE_SANITIZER], [
   AC_ARG_ENABLE([sanitizer],

@@ -1,3 +1,4 @@
+dnl SPDX-License-Identifier: GPL-2.0-or-later
 # SLUICE_SLURM: finds the installed Slurm's headers and the source tree of the very same release, which has the internal
 # headers that select and job_submit plugins need.
 AC_DEFUN([SLUICE_SLURM], [

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 # The only folder that sees Slurm's headers.
 PLUGIN_CPPFLAGS = -I$(top_srcdir)/plugins/slurm/config $(CORE_CPPFLAGS) $(SLURM_CPPFLAGS)
 PLUGIN_CXXFLAGS = $(AM_CXXFLAGS) -fno-gnu-unique
@@ -122,4 +123,3 @@ plugins_throwing_spank_sluice_la_CXXFLAGS = $(PLUGIN_CXXFLAGS)
 plugins_throwing_spank_sluice_la_LDFLAGS = $(SPANK_LDFLAGS) $(THROWING_LDFLAGS)
 plugins_throwing_spank_sluice_la_LIBADD = common/libsluice.la
 
-EXTRA_DIST += plugins/select/select.map plugins/job_submit/job_submit.map plugins/spank/spank.map

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 # Unit tests: one GoogleTest program, one file a folder of common/, and one for the parts of plugins/ that need no Slurm.
 if HAVE_GTEST
 check_PROGRAMS += tests/unit/unit_tests
@@ -32,6 +33,9 @@ tests_unit_unit_tests_CPPFLAGS = $(CORE_CPPFLAGS) $(GTEST_CFLAGS) -DTEST_DATA='"
 tests_unit_unit_tests_LDADD = common/libsluice.la $(GTEST_LIBS) -lgtest_main $(JANSSON_LIBS)
 endif
 EXTRA_DIST += tests/data
+
+# On real daemons: tests/run.py starts these.
+EXTRA_DIST += tests/README.md tests/run.py tests/integration
 
 # The command line tool, from outside.
 TESTS += tests/cli/sets_test tests/cli/curves_test tests/cli/jobs_test tests/cli/man_test

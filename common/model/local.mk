@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 common_libsluice_la_SOURCES += \
 	common/model/curve_samples.cpp \
 	common/model/curve_samples.hpp \

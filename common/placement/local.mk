@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 common_libsluice_la_SOURCES += \
 	common/placement/best_sets.cpp \
 	common/placement/best_sets.hpp \
@@ -5,4 +6,3 @@ common_libsluice_la_SOURCES += \
 	common/placement/ring_packing.hpp \
 	common/placement/set_bandwidth.cpp \
 	common/placement/set_bandwidth.hpp
-EXTRA_DIST += common/placement/README.md

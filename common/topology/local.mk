@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 common_libsluice_la_SOURCES += \
 	common/topology/gpu_graph.cpp \
 	common/topology/gpu_graph.hpp \
@@ -6,4 +7,3 @@ common_libsluice_la_SOURCES += \
 	common/topology/topo_matrix.cpp \
 	common/topology/xml_text.cpp \
 	common/topology/xml_text.hpp
-EXTRA_DIST += common/topology/README.md

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 # Fuzz targets. `make check` replays corpus/NAME through each; with --enable-fuzzers they become libFuzzer programs
 # (README.md). A new target: its line in check_PROGRAMS and the four lines of another one, with the name changed.
 FUZZ_TARGETS = \

@@ -5,6 +5,7 @@
     rules_test.py --update     writes common/libsluice.symbols anew, from the build in $SLUICE_BUILD
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from harness import ROOT, build_folder
 
 FOLDERS = ("common", "plugins", "contrib", "tests", "doc", "m4")
 CODE = {".cpp", ".hpp", ".py"}
+BUILD = {".mk", ".map", ".1", ".5", ".7", ".8"}
 SYMBOLS = ROOT / "common" / "libsluice.symbols"
 # Folders of common/, innermost first: each may include those on the lines before its own.
 LAYERS = (("base",), ("jobspec", "topology", "samples", "store"), ("model",), ("placement", "sharing"), ("allocator", "staging"),
@@ -111,8 +113,13 @@ class Texts(unittest.TestCase):
     def test_licence_line(self):
         for path in files():
             text = path.read_bytes()[:200]
-            if path.suffix in CODE or text.startswith(b"#!"):
+            if path.suffix in CODE | BUILD or text.startswith(b"#!"):
                 self.assertIn(b"SPDX-License-Identifier: GPL-2.0-or-later", text, name_of(path))
+
+    def test_scripts_can_be_started(self):
+        for path in files():
+            if path.read_bytes().startswith(b"#!/") and path.suffix != ".sbatch":
+                self.assertTrue(os.access(path, os.X_OK), name_of(path))
 
     def test_no_path_of_somebodys_machine(self):
         for path in files():
