@@ -52,10 +52,6 @@ std::string percent(double value) {
     return format_fixed(100 * value, 2) + "%";
 }
 
-std::string gpus_text(int gpus) {
-    return std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs");
-}
-
 // Makes one plan.
 class Planner {
   public:

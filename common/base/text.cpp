@@ -108,4 +108,8 @@ std::string printable(std::string_view text, std::size_t limit) {
     return cut ? out + "..." : out;
 }
 
+std::string gpus_text(int gpus) {
+    return std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs");
+}
+
 }  // namespace sluice

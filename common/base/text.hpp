@@ -39,4 +39,7 @@ bool equal_ignoring_case(std::string_view a, std::string_view b);
 /// `limit` is cut and ends in "...".
 std::string printable(std::string_view text, std::size_t limit = 80);
 
+/// "1 GPU", "8 GPUs".
+std::string gpus_text(int gpus);
+
 }  // namespace sluice

@@ -125,10 +125,6 @@ std::string sentence(std::string text) {
     return printable(text, 256);
 }
 
-std::string gpus_text(int gpus) {
-    return std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs");
-}
-
 std::string job_name(const ControlJob& job) {
     return job.array.empty() ? job.id : job.array;
 }

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "common/base/text.hpp"
 #include "plugins/job_submit/views.hpp"
 #include "plugins/slurm/conf.hpp"
 #include "plugins/slurm/guard.hpp"
@@ -22,7 +23,7 @@ std::string job_name(std::uint32_t id) {
 }
 
 std::string from_to(int from, int to) {
-    return std::to_string(from) + " to " + std::to_string(to) + " GPUs";
+    return std::to_string(from) + " to " + gpus_text(to);
 }
 
 void add_resize(Summary& summary, SummaryResize resize) {
@@ -256,8 +257,8 @@ void Decider::fall_back(const JobFacts& job, std::time_t now) {
     tracked.too_large = job.gpus;
     tracked.too_large_until = now + TrackedJob::too_large_s;
     store(job.id);
-    log_info(job_name(job.id) + "does not start with " + std::to_string(job.gpus) +
-             " GPUs: asks for " + std::to_string(to) + " again");
+    log_info(job_name(job.id) + "does not start with " + gpus_text(job.gpus) + ": asks for " +
+             std::to_string(to) + " again");
 }
 
 void Decider::carry_out(const Decision& decision, const JobFacts& job, std::time_t now) {
@@ -281,7 +282,7 @@ void Decider::carry_out(const Decision& decision, const JobFacts& job, std::time
     }
     tracker_->at(job.id).ask(decision.gpus);
     store(job.id);
-    log_info(job_name(job.id) + "asks for " + std::to_string(decision.gpus) + " GPUs instead of " +
+    log_info(job_name(job.id) + "asks for " + gpus_text(decision.gpus) + " instead of " +
              std::to_string(job.gpus) + ": " + decision.reason);
     if (job.restarts == 0) return;
     update_summary(job.id, [&](Summary& summary) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "common/base/text.hpp"
 #include "common/jobspec/jobspec.hpp"
 #include "common/report/summary.hpp"
 #include "plugins/slurm/gpu_request.hpp"
@@ -50,8 +51,8 @@ Status check_submission(job_desc_msg_t* request, bool mark) {
         } else if (const int count = requested_gpus(*request, gpus);
                    count > 0 &&
                    std::find(spec->sizes.begin(), spec->sizes.end(), count) == spec->sizes.end()) {
-            return refused("the job asks for " + std::to_string(count) +
-                           " GPUs, which is none of --train-gpus=" + sizes_text(*spec) +
+            return refused("the job asks for " + gpus_text(count) +
+                           ", which is none of --train-gpus=" + sizes_text(*spec) +
                            ": ask for one of these");
         }
     }
