@@ -76,6 +76,7 @@ int init(void) noexcept {
     }
     // The thread outlives fini(): its code has to stay.
     if (!pin()) return SLURM_ERROR;
+    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): guarded() catches what it throws.
     guarded("init", [] { decider = new Decider(sluice_conf_path()); });
     return SLURM_SUCCESS;
 }
