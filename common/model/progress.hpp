@@ -15,21 +15,22 @@ namespace sluice {
 
 class Progress {
   public:
-    /// Beyond that every second point of the older half is dropped: memory is bounded, recent points stay dense.
+    /// Beyond that every second point of the older half is dropped: memory is bounded, recent
+    /// points stay dense.
     static constexpr std::size_t max_points = 4096;
     /// Arrivals that the pace is taken from.
     static constexpr std::size_t max_arrivals = 256;
 
-    /// A point seen `seconds` after some fixed moment. `live` is false for what stood in the log before this run: it is part of the curve
-    /// and says nothing about the pace.
+    /// A point seen `seconds` after some fixed moment. `live` is false for what stood in the log
+    /// before this run: it is part of the curve and says nothing about the pace.
     void add(const LossPoint& point, double seconds, bool live);
 
     const std::vector<LossPoint>& points() const { return points_; }
     std::int64_t count() const { return count_; }  ///< all that were ever added
     std::optional<LossPoint> last() const;
 
-    /// Steps per second over the live arrivals (least squares of step over time); nothing before there are three, spread over at
-    /// least `least_seconds`.
+    /// Steps per second over the live arrivals (least squares of step over time); nothing before
+    /// there are three, spread over at least `least_seconds`.
     std::optional<double> steps_per_second(double least_seconds) const;
 
   private:

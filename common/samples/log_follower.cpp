@@ -10,7 +10,9 @@
 
 namespace sluice {
 
-LogFollower::~LogFollower() { close_file(); }
+LogFollower::~LogFollower() {
+    close_file();
+}
 
 void LogFollower::close_file() {
     if (fd_ >= 0) ::close(fd_);
@@ -41,8 +43,7 @@ LogFollower::Read LogFollower::read() {
         const bool replaced = ::lstat(path_.c_str(), &status) != 0 || status.st_dev != device_ ||
                               status.st_ino != inode_;
         struct stat open_status {};
-        const bool truncated =
-            ::fstat(fd_, &open_status) == 0 && open_status.st_size < offset_;
+        const bool truncated = ::fstat(fd_, &open_status) == 0 && open_status.st_size < offset_;
         // What was still written to a file that has been moved away is read before the new one.
         const bool drained = ::fstat(fd_, &open_status) != 0 || open_status.st_size <= offset_;
         if (truncated || (replaced && drained)) close_file();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Follows a log file that somebody else writes: appended to, truncated, replaced, or not there yet. Opened with
-// O_NOFOLLOW | O_NONBLOCK, and only a regular file is read, so that neither a link, a FIFO nor a device can lead
-// the reader anywhere or hold it up.
+// Follows a log file that somebody else writes: appended to, truncated, replaced, or not there yet.
+// Opened with O_NOFOLLOW | O_NONBLOCK, and only a regular file is read, so that neither a link, a
+// FIFO nor a device can lead the reader anywhere or hold it up.
 #pragma once
 
 #include <sys/types.h>
@@ -23,9 +23,9 @@ class LogFollower {
     LogFollower& operator=(const LogFollower&) = delete;
 
     struct Read {
-        std::string bytes;      ///< new ones, maybe none
-        bool restarted = false; ///< the file was truncated or replaced: these are its first bytes
-        std::string problem;    ///< why there is nothing to read, in words; empty where all is well
+        std::string bytes;       ///< new ones, maybe none
+        bool restarted = false;  ///< the file was truncated or replaced: these are its first bytes
+        std::string problem;  ///< why there is nothing to read, in words; empty where all is well
     };
     Read read();
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Other builds of the tree: under sanitizers, without Slurm, from the tarball; and clang-tidy. Long: only with SLUICE_FULL_TESTS=1."""
+"""Other builds of the tree: under sanitizers, without Slurm, from the tarball; clang-format and clang-tidy. Long: only with SLUICE_FULL_TESTS=1."""
 
 import concurrent.futures
 import os
@@ -57,6 +57,9 @@ class BuildsTest(unittest.TestCase):
         with tarfile.open(next(self.folder.glob("sluice-*.tar.gz"))) as tarball:
             packed = {name.partition("/")[2] for name in tarball.getnames()}
         self.assertEqual(set(run(["git", "ls-files"], ROOT).split()) - packed, {".gitignore"})
+
+    def test_clang_format(self):
+        run(["clang-format", "--dry-run", "-Werror", *run(["git", "ls-files", "*.cpp", "*.hpp"], ROOT).split()], ROOT)
 
     def test_clang_tidy(self):
         source = self.slurm_source()

@@ -192,8 +192,9 @@ TEST(JobSpec, Signals) {
         EXPECT_EQ(to_text(*spec), std::string("v1") + test.canonical);
         EXPECT_EQ(*parse_spec(to_text(*spec)), *spec);
     }
-    for (const char* text : {"", "@", "USR3", "USR1@", "USR1@x", "USR1@-1", "USR1@86401", "0", "32",
-                             "KILL", "SIGKILL@5", "9", "STOP", "19", "URG", "B:", "R:USR1", "USR1 @60"}) {
+    for (const char* text :
+         {"", "@", "USR3", "USR1@", "USR1@x", "USR1@-1", "USR1@86401", "0", "32", "KILL",
+          "SIGKILL@5", "9", "STOP", "19", "URG", "B:", "R:USR1", "USR1 @60"}) {
         EXPECT_NE(error_of({{"signal", text}}), "") << text;
     }
     EXPECT_EQ(error_of({{"train-signal", "KILL@60"}}),
