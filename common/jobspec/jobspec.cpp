@@ -157,6 +157,8 @@ Status read_gpus(const OptionInfo& option, std::string_view value, JobSpec& spec
 Status read_loss(const OptionInfo& option, std::string_view value, JobSpec& spec) {
     if (Status status = check_text(option, value, max_loss_bytes); !status) return status;
     if (value == "csv:" || value == "jsonl:") return refuse(option, value, "names no file");
+    if (value.starts_with("tfevents:") || value.starts_with("mlflow:"))
+        return refuse(option, value, "is of a kind that is not read yet");
     spec.loss = value;
     return {};
 }

@@ -18,7 +18,7 @@ VALUES = {
     "model": ("gpt2-medium", ["", "a b", "x" * 65, "a;b", "mod\u00e8le"]),
     "gpus": ("1-4", ["", "0", "1-x", "4-1", "65537", "1,,2", "1-4:x1", "-1", "1-", "2:", "99999999999999999999", "0x4", "1e2",
                      ",".join(map(str, range(1, 600, 2)))]),
-    "loss": ("csv:logs/%j.csv", ["", "a\x01b", "x" * 513, "csv:", "jsonl:"]),
+    "loss": ("csv:logs/%j.csv", ["", "a\x01b", "x" * 513, "csv:", "jsonl:", "tfevents:runs"]),
     "loss-key": ("train/loss", ["", "k" * 65, "a\tb"]),
     "target": ("steps:5000", ["", "abc", "nan", "inf", "steps:0", "steps:-1", "steps:x"]),
     "resize": ("restart", ["", "live", "sometimes"]),
