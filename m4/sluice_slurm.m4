@@ -47,8 +47,8 @@ AC_DEFUN([SLUICE_SLURM], [
         AS_IF([test -r "$sluice_dir/select_cons_tres.so"], [SLURM_PLUGIN_DIR=$sluice_dir; break])
       done
       AS_IF([test "$SLURM_PLUGIN_DIR" = none],
-        [AC_MSG_WARN([no folder with select_cons_tres.so found; plugins go to \$libdir/slurm: set --with-slurm-plugindir=DIR])
-         SLURM_PLUGIN_DIR='${libdir}/slurm'])
+        [AC_MSG_RESULT([none])
+         AC_MSG_ERROR([no folder with select_cons_tres.so found: install Slurm itself (Debian: slurm-wlm-basic-plugins), or say where the plugins will go with --with-slurm-plugindir=DIR])])
     ])
     AC_MSG_RESULT([$SLURM_PLUGIN_DIR])
     SLURM_CPPFLAGS="-isystem $SLURM_SOURCE"

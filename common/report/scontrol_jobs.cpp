@@ -54,6 +54,17 @@ Result<Summary> summary_of(std::string_view text) {
     return parse_summary(found);
 }
 
+// GPUs in "gpu:v100:4,gpu:a100:2,shard:8".
+int gres_gpus(std::string_view text) {
+    std::int64_t sum = 0;
+    for (const std::string_view item : split(text, ',')) {
+        if (!item.starts_with("gpu:")) continue;
+        const auto count = parse_integer(item.substr(item.rfind(':') + 1));
+        if (count && *count > 0) sum = std::min(TresGpus::max_gpus, sum + *count);
+    }
+    return static_cast<int>(sum);
+}
+
 ControlJob read_job(std::string_view text) {
     ControlJob out;
     out.id = word_at(text, id_key.size());
@@ -81,6 +92,9 @@ ControlJob read_job(std::string_view text) {
         out.gpus = static_cast<int>(gpus->count);
         break;
     }
+    // Where AccountingStorageTRES lacks gres/gpu no TRES tells; of a job that holds some --details
+    // do.
+    if (out.gpus == 0) out.gpus = gres_gpus(field_before(text, end, "JOB_GRES"));
     out.summary = summary_of(text);
     return out;
 }

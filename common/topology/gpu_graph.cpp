@@ -124,7 +124,8 @@ Result<GpuGraph> read_topology_file(const std::string& path) {
         if (text.size() > most_file_bytes)
             return {ErrorCode::bad_input, path + ": is longer than 16 MiB, no topology file is"};
     }
-    if (std::ferror(file.get())) return {ErrorCode::unreachable, path + ": cannot be read"};
+    if (std::ferror(file.get()))
+        return {ErrorCode::unreachable, path + ": " + std::generic_category().message(errno)};
     return read_topology(text, path);
 }
 

@@ -174,12 +174,14 @@ def play(cluster, sluice, show):
     show.say("the GPUs each job holds now, what stock Slurm would have given, the fitted curve, and why it was resized:")
     for job in (first, second, third):
         print(cluster.run([sluice, "status", job]).stdout, end="")
+    print("  (a restart's reason names the loss still to fall, and how much of it falls within 40 s, ResizeCooldown, with and without it)")
     show.say("the losses so far:")
     for job in (first, second, third):
         print(theatre.curve(job))
     grown, shrunk = theatre.resized(lambda a, b: b > a), theatre.resized(lambda a, b: b < a)
     for job in sorted(set(grown + shrunk)):
         theatre.check_continued(job)
+    show.say("enough is seen: all jobs are cancelled")
     cluster.run(["scancel", *neighbours[1:], first, second, third])
     theatre.wait("all jobs have ended", lambda: not cluster.run(["squeue", "-h"]).stdout.strip(), 60)
     show.say("sluice report:")

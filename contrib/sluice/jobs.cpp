@@ -70,7 +70,7 @@ Result<std::set<std::string>> ask_ids(const std::string& job) {
 Result<ControlJobs> ask(const std::string& job) {
     const auto ids = ask_ids(job);
     if (!ids) return ids.error();
-    std::vector<std::string> words{"scontrol", "--oneliner", "show", "job"};
+    std::vector<std::string> words{"scontrol", "--details", "--oneliner", "show", "job"};
     if (!job.empty()) words.push_back(job);
     const auto output = run_program(words, {}, max_bytes);
     if (!output) return output.error();
@@ -158,7 +158,8 @@ void print_record(const Record& record) {
     std::printf("  loss     ");
     if (record.loss) std::printf(" %s", shown(*record.loss).c_str());
     if (record.step) std::printf(" at step %lld", static_cast<long long>(*record.step));
-    std::printf(", %lld losses read", static_cast<long long>(record.points));
+    std::printf(", %lld loss%s read", static_cast<long long>(record.points),
+                record.points == 1 ? "" : "es");
     if (record.steps_per_second)
         std::printf(", %s steps/s on %s", shown(*record.steps_per_second).c_str(),
                     gpus_text(record.gpus).c_str());
@@ -181,9 +182,11 @@ void print_record(const Record& record) {
 void print_placements(const Summary& summary) {
     const char* title = "placed";
     for (const SummaryPlacement& each : summary.placements) {
-        std::printf("  %-8s  %s GPUs %s, %s GB/s", title, printable(each.node).c_str(),
-                    printable(each.gpus).c_str(), shown(each.gbps).c_str());
-        if (!each.stock_gpus.empty()) {
+        std::printf("  %-8s  %s GPUs %s", title, printable(each.node).c_str(),
+                    printable(each.gpus).c_str());
+        // A single GPU has no bandwidth to another.
+        if (each.gbps > 0) std::printf(", %s GB/s", shown(each.gbps).c_str());
+        if (!each.stock_gpus.empty() && each.gbps > 0) {
             std::printf("; stock Slurm: %s, %s GB/s", printable(each.stock_gpus).c_str(),
                         shown(each.stock_gbps).c_str());
             if (each.stock_gbps > 0)
@@ -198,8 +201,10 @@ void print_placements(const Summary& summary) {
 }
 
 void print_job(const ControlJob& job, const Summary& summary) {
-    std::printf("job %s: %s, %s%s", job_name(job).c_str(), job.state.c_str(),
-                job.state == "PENDING" ? "asks for " : "", gpus_text(job.gpus).c_str());
+    std::printf("job %s: %s", job_name(job).c_str(), job.state.c_str());
+    if (job.gpus > 0)
+        std::printf(", %s%s", job.state == "PENDING" ? "asks for " : "",
+                    gpus_text(job.gpus).c_str());
     if (!job.nodes.empty()) std::printf(" on %s", job.nodes.c_str());
     if (job.restarts > 0) std::printf(", %d restart%s", job.restarts, job.restarts == 1 ? "" : "s");
     std::printf("\n");
@@ -207,7 +212,8 @@ void print_job(const ControlJob& job, const Summary& summary) {
     if (summary.record) {
         print_record(*summary.record);
     } else {
-        std::printf("  loss      nothing heard from the job yet\n");
+        const bool may_come = job.state == "PENDING" || job.state == "RUNNING";
+        std::printf("  loss      nothing heard from the job%s\n", may_come ? " yet" : "");
     }
     if (summary.pending_target > 0)
         std::printf("  restart   under way, to %s\n", gpus_text(summary.pending_target).c_str());

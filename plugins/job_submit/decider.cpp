@@ -374,7 +374,8 @@ void Decider::carry_on(std::uint32_t id, std::time_t now) {
 
 void Decider::finish_restart(std::uint32_t id, std::time_t now) {
     TrackedJob& tracked = tracker_->at(id);
-    const Resize done = *tracked.resize;
+    Resize done = *tracked.resize;
+    if (!done.checkpointed) done.reason += " (without word of a checkpoint)";
     tracked.resize.reset();
     note_resize(tracked, now);
     store(id);

@@ -23,10 +23,11 @@ Decider* decider = nullptr;
 
 int submit(job_desc_msg_t* request, char** message) {
     const auto config = decider->config();
-    const Status checked = check_submission(request, config->summary_in_admin_comment);
-    if (checked.ok()) return SLURM_SUCCESS;
-    if (message) *message = xstrdup(checked.error().message.c_str());
-    return EINVAL;
+    std::string told;
+    const Status checked = check_submission(request, config->summary_in_admin_comment, told);
+    if (!checked.ok()) told = checked.error().message;
+    if (message && !told.empty()) *message = xstrdup(told.c_str());
+    return checked.ok() ? SLURM_SUCCESS : EINVAL;
 }
 
 // A record of the job's agent, in the comment of an update: taken out, so that the user's own

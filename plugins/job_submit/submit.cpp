@@ -17,6 +17,12 @@ Status refused(const std::string& message) {
 }
 
 std::string sizes_text(const JobSpec& spec) {
+    constexpr std::size_t few = 8;
+    if (spec.sizes.size() <= few) {
+        std::string list;
+        for (const int size : spec.sizes) list += (list.empty() ? "" : ",") + std::to_string(size);
+        return list;
+    }
     const std::string text = to_text(spec);
     const std::size_t begin = text.find("gpus=") + 5;
     return text.substr(begin, text.find(';', begin) - begin);
@@ -34,11 +40,20 @@ int requested_gpus(const job_desc_msg_t& request, const GpuRequest& gpus) {
 
 }  // namespace
 
-Status check_submission(job_desc_msg_t* request, bool mark) {
+Status check_submission(job_desc_msg_t* request, bool mark, std::string& hint) {
     const auto options = options_in(request->spank_job_env, request->spank_job_env_size);
     if (options.empty()) return {};
     const Result<JobSpec> spec = parse_options(options);
     if (!spec) return spec.error();
+
+    // Not refused: a site may set it for all of its users.
+    const bool wants_resize = std::any_of(options.begin(), options.end(), [](const auto& option) {
+        return option.first.ends_with("resize") && option.second != "off";
+    });
+    if (wants_resize && spec->sizes.empty())
+        hint =
+            "--train-resize has no effect without --train-gpus, the sizes at which the job can "
+            "run";
 
     const bool batch = request->script != nullptr;
     if (!spec->sizes.empty()) {

@@ -4,13 +4,16 @@
 // SPANK plugin), and what they need is filled in.
 #pragma once
 
+#include <string>
+
 #include "common/base/result.hpp"
 #include "plugins/slurm/slurm.hpp"
 
 namespace sluice::slurm {
 
 /// Changes nothing for a job without --train-* options. bad_input names option, value and legal
-/// form. `mark` is false where sluice.conf says SummaryField=none.
-Status check_submission(job_desc_msg_t* request, bool mark);
+/// form. `mark` is false where sluice.conf says SummaryField=none. `hint` is for the user of a job
+/// that is accepted.
+Status check_submission(job_desc_msg_t* request, bool mark, std::string& hint);
 
 }  // namespace sluice::slurm

@@ -112,7 +112,9 @@ Result<JobChoice> job_choice(const job_record_t* job, const bitstr_t* nodes) {
     if (states.empty()) return {ErrorCode::usage, "no GPU request"};
     if (states.size() > 1) return {ErrorCode::not_found, "several GPU types in one request"};
     const gres_job_state_t& state = *states.front();
-    if (!state.gres_bit_select) return {ErrorCode::not_found, "GPUs without device files"};
+    // Without Cores (or AutoDetect) select/cons_tres counts GPUs and leaves which to slurmctld.
+    if (!state.gres_bit_select)
+        return {ErrorCode::not_found, "gres.conf names no File or no Cores of the GPUs"};
 
     JobChoice choice;
     choice.type_id = state.type_name ? state.type_id : 0;
@@ -123,7 +125,8 @@ Result<JobChoice> job_choice(const job_record_t* job, const bitstr_t* nodes) {
         const GpuSet gpus = set_of(state.gres_bit_select[i]);
         if (!gpus.empty()) choice.nodes.push_back({static_cast<int>(i), gpus});
     }
-    if (choice.nodes.empty()) return {ErrorCode::not_found, "GPUs without device files"};
+    if (choice.nodes.empty())
+        return {ErrorCode::not_found, "gres.conf names no File or no Cores of the GPUs"};
     return choice;
 }
 

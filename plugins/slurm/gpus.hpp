@@ -46,7 +46,7 @@ struct JobChoice {
     std::vector<NodeChoice> nodes;
 };
 /// usage: the job asks for no GPU. not_found says why the choice is left to stock Slurm: several
-/// GPU types in one request, no device files.
+/// GPU types in one request, GPUs that gres.conf says too little of.
 Result<JobChoice> job_choice(const job_record_t* job, const bitstr_t* nodes);
 
 /// GPUs that a running job holds, node by node, in node order.

@@ -216,6 +216,12 @@ class Good(OptionsTest):
         job = self.slurm.sbatch(["--gpus=2", "-o", "/dev/null"], "true", env=variables)
         self.assertTrue(self.is_marked(job))
 
+    def test_resize_without_sizes_is_a_hint(self):
+        for words, hint in ((["--train-resize=restart"], True), (["--train-resize=restart", "--train-gpus=1-2"], False),
+                            (["--train-resize=off"], False), (["--train-model=m"], False)):
+            told = self.slurm.run(["sbatch", *words, "-o", "/dev/null", "--wrap", "true"]).stderr
+            self.assertEqual("--train-resize has no effect without --train-gpus" in told, hint, f"{words}: {told}")
+
     def test_sizes_alone_ask_for_the_smallest(self):
         job = self.slurm.sbatch(["--train-gpus=2-8", "-o", "/dev/null"], "sleep 100")
         fields = self.slurm.wait_job(job, "RUNNING")

@@ -629,6 +629,18 @@ TEST(Scontrol, ReadsAJob) {
     EXPECT_EQ(job.summary->pending_target, 8);
 }
 
+TEST(Scontrol, GpusWhereTheTresDoNotTell) {
+    const auto gpus = [](const std::string& details) {
+        Shown job;
+        job.tres = "TRES=cpu=2,node=2,billing=2" + details;
+        return only(shown(job)).gpus;
+    };
+    EXPECT_EQ(gpus(""), 0);
+    EXPECT_EQ(gpus(" JOB_GRES=gpu:4"), 4);
+    EXPECT_EQ(gpus(" JOB_GRES=gpu:v100:4,gpu:a100:2,shard:8"), 6);
+    EXPECT_EQ(gpus(" JOB_GRES=gpumem:4,gpu:x"), 0);
+}
+
 TEST(Scontrol, ArraysAndNewerReleases) {
     Shown job;
     job.id = "JobId=43 ArrayJobId=40 ArrayTaskId=3";

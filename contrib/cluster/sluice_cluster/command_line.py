@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 
-from . import processes
+from . import installation, processes
 from .cluster import Cluster
 from .errors import ClusterError, UsageError
 
@@ -102,6 +102,9 @@ def _start(arguments):
     cluster.start()
     groups = ", ".join(f"{group.host_list} with {group.gpus} fake GPUs each" for group in cluster.description.groups)
     mode = "stock Slurm" if arguments.stock else "Slurm with Sluice"
+    for line in cluster.log("slurmctld").splitlines():
+        if " error: sluice: " in line:
+            print(f"cluster: {line.partition(' error: ')[2]}", file=sys.stderr)
     print(f"{mode} runs in {cluster.directory}: {groups} (started in {time.monotonic() - began:.1f} s)")
     print(f"use it:  eval \"$({_self()} env {shlex.quote(str(cluster.directory))})\"")
     print(f"end it:  {_self()} stop {shlex.quote(str(cluster.directory))}")
@@ -119,6 +122,8 @@ def _stop(arguments):
 def _env(arguments):
     for key, value in Cluster.attach(arguments.directory).environment().items():
         print(f"export {key}={shlex.quote(value)}")
+    if tool := installation.built_tool():
+        print(f"export PATH={shlex.quote(str(tool.parent))}:\"$PATH\"")
     return 0
 
 

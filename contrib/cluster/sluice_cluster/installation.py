@@ -40,6 +40,13 @@ def program(name):
     return found
 
 
+def built_tool():
+    """The program `sluice` of the build tree $SLUICE_BUILD, or None."""
+    build = os.environ.get("SLUICE_BUILD")
+    path = Path(build, "contrib/sluice/sluice").resolve() if build else None
+    return path if path and path.exists() else None
+
+
 def mariadb_system_tables():
     """The SQL that makes MariaDB's own tables."""
     for folder in ("/usr/share/mysql", "/usr/share/mariadb"):
