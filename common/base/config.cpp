@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "common/base/config.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <system_error>
 
-#include "common/base/descriptor.hpp"
+#include "common/base/file.hpp"
 #include "common/base/text.hpp"
 
 namespace sluice {
@@ -284,34 +279,6 @@ class Parser {
     std::map<std::string, int> classes_;  // node -> line
 };
 
-Error cannot_read(const std::string& path, const std::string& why) {
-    return {ErrorCode::bad_input, path + ": cannot be read: " + why};
-}
-
-Result<std::string> read_file(const std::string& path) {
-    // O_NONBLOCK: opening a FIFO must not hang the daemon.
-    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (!file.is_open()) {
-        if (errno == ENOENT) return Error{ErrorCode::not_found, path + ": no such file"};
-        return cannot_read(path, std::generic_category().message(errno));
-    }
-    struct stat info {};
-    if (::fstat(file.get(), &info) != 0)
-        return cannot_read(path, std::generic_category().message(errno));
-    if (!S_ISREG(info.st_mode)) return cannot_read(path, "not an ordinary file");
-    std::string text;
-    std::array<char, 16384> buffer{};
-    for (;;) {
-        const ssize_t count = ::read(file.get(), buffer.data(), buffer.size());
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) return cannot_read(path, std::generic_category().message(errno));
-        if (count == 0) return text;
-        text.append(buffer.data(), static_cast<std::size_t>(count));
-        if (text.size() > max_file_bytes)
-            return cannot_read(path, "longer than " + std::to_string(max_file_bytes) + " bytes");
-    }
-}
-
 }  // namespace
 
 Result<Config> parse_config(std::string_view text, std::string_view name) {
@@ -323,14 +290,14 @@ Result<Config> parse_config(std::string_view text, std::string_view name) {
 }
 
 Result<Config> read_config_file(const std::string& path) {
-    const auto text = read_file(path);
+    const auto text = read_file(path, max_file_bytes);
     if (!text) return text.error();
     auto config = parse_config(*text, path);
     if (!config) return config;
     if (!config->topology_dir.empty() && config->topology_dir.front() != '/') {
         std::error_code error;
         const auto absolute = std::filesystem::absolute(path, error);
-        if (error) return cannot_read(path, error.message());
+        if (error) return {ErrorCode::unreachable, path + ": " + error.message()};
         config->topology_dir = absolute.parent_path() / config->topology_dir;
     }
     return config;

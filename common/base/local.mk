@@ -3,6 +3,8 @@ common_libsluice_la_SOURCES += \
 	common/base/config.cpp \
 	common/base/config.hpp \
 	common/base/descriptor.hpp \
+	common/base/file.cpp \
+	common/base/file.hpp \
 	common/base/gpu_set.cpp \
 	common/base/gpu_set.hpp \
 	common/base/hostlist.cpp \

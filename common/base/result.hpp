@@ -18,6 +18,7 @@ enum class ErrorCode {
     usage = 2,        ///< the caller asked in a way that has no meaning
     bad_input = 3,    ///< a file, an option or a record does not follow its format
     unreachable = 4,  ///< Slurm or a file system did not answer
+    busy = 5,         ///< somebody else has it
 };
 
 struct Error {

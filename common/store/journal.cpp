@@ -166,7 +166,7 @@ class Journal::Impl {
         if (!lock_.is_open()) return disk_error(path_ + ".lock", "be opened", errno);
         if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
             if (errno != EWOULDBLOCK) return disk_error(path_ + ".lock", "be locked", errno);
-            return {ErrorCode::unreachable,
+            return {ErrorCode::busy,
                     path_ +
                         ": another process has it open: give each slurmctld a StateDir of its "
                         "own or stop the other one"};

@@ -2,11 +2,6 @@
 #include "common/topology/gpu_graph.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstdio>
-#include <memory>
-#include <system_error>
 
 #include "common/base/text.hpp"
 
@@ -15,10 +10,6 @@ namespace {
 
 constexpr int most_ports_of_a_gpu = 18;  // NVLink of H100; B200 has as many
 constexpr std::size_t most_file_bytes = std::size_t{16} << 20;
-
-struct FileCloser {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-};
 
 }  // namespace
 
@@ -110,23 +101,10 @@ Result<GpuGraph> read_topology(std::string_view text, std::string_view name) {
     return read_topo_matrix(text, name);
 }
 
-Result<GpuGraph> read_topology_file(const std::string& path) {
-    const std::unique_ptr<std::FILE, FileCloser> file(std::fopen(path.c_str(), "rbe"));
-    if (!file) {
-        const int reason = errno;
-        const ErrorCode code = reason == ENOENT ? ErrorCode::not_found : ErrorCode::unreachable;
-        return {code, path + ": " + std::generic_category().message(reason)};
-    }
-    std::string text;
-    std::array<char, 65536> piece;
-    while (const std::size_t got = std::fread(piece.data(), 1, piece.size(), file.get())) {
-        text.append(piece.data(), got);
-        if (text.size() > most_file_bytes)
-            return {ErrorCode::bad_input, path + ": is longer than 16 MiB, no topology file is"};
-    }
-    if (std::ferror(file.get()))
-        return {ErrorCode::unreachable, path + ": " + std::generic_category().message(errno)};
-    return read_topology(text, path);
+Result<GpuGraph> read_topology_file(const std::string& path, FileKind kind) {
+    const Result<std::string> text = read_file(path, most_file_bytes, kind);
+    if (!text) return text.error();
+    return read_topology(*text, path);
 }
 
 std::string fingerprint(const GpuGraph& graph) {

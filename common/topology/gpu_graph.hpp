@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/file.hpp"
 #include "common/base/gpu_set.hpp"
 #include "common/base/result.hpp"
 
@@ -113,7 +114,7 @@ Result<GpuGraph> read_gres_conf(std::string_view text, std::string_view name);
 
 /// Reads a topology file of any of the kinds above, told apart by content. At most 16 MiB.
 /// not_found where the file is not there.
-Result<GpuGraph> read_topology_file(const std::string& path);
+Result<GpuGraph> read_topology_file(const std::string& path, FileKind kind = FileKind::ordinary);
 
 /// The same for a text already read.
 Result<GpuGraph> read_topology(std::string_view text, std::string_view name);

@@ -2,13 +2,9 @@
 //
 // sluice status, sluice report: what slurmctld and the accounting know, asked for with scontrol,
 // squeue and sacct, a fixed number of calls each.
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -17,9 +13,8 @@
 #include <limits>
 #include <random>
 #include <set>
-#include <system_error>
 
-#include "common/base/descriptor.hpp"
+#include "common/base/file.hpp"
 #include "common/base/json.hpp"
 #include "common/base/text.hpp"
 #include "common/model/loss_curve.hpp"
@@ -353,23 +348,10 @@ Result<std::string> ask_sacct(const Options& options) {
     return std::move(output->out);
 }
 
-Result<std::string> read_file(const std::string& path) {
-    const auto bad = [&](const std::string& why) {
-        return Error{ErrorCode::bad_input, printable(path, 200) + ": " + why};
-    };
-    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file.is_open()) return bad(std::generic_category().message(errno));
-    std::string text;
-    std::vector<char> buffer(std::size_t{1} << 18);
-    for (;;) {
-        const ssize_t count = ::read(file.get(), buffer.data(), buffer.size());
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) return bad(std::generic_category().message(errno));
-        if (count == 0) return text;
-        text.append(buffer.data(), static_cast<std::size_t>(count));
-        if (text.size() > max_bytes)
-            return bad("longer than " + std::to_string(max_bytes >> 20) + " MiB");
-    }
+Result<std::string> read_input(const std::string& path) {
+    auto text = read_file(path, max_bytes, FileKind::any);
+    if (!text) return {ErrorCode::bad_input, printable(text.error().message, 300)};
+    return text;
 }
 
 Status check_report_options(const Options& options) {
@@ -409,7 +391,7 @@ int report(const Arguments& arguments) {
     if (!options) return fail("report", options.error());
     if (const Status checked = check_report_options(*options); !checked)
         return fail("report", checked.error());
-    const auto text = options->has("--from-file") ? read_file(options->value("--from-file"))
+    const auto text = options->has("--from-file") ? read_input(options->value("--from-file"))
                                                   : ask_sacct(*options);
     if (!text) return fail("report", text.error());
     const auto now = std::chrono::duration_cast<std::chrono::seconds>(

@@ -17,7 +17,7 @@ constexpr std::size_t most_alternatives = 5;
 
 /// A file that is not there or cannot be read is a bad input file to a tool.
 Result<GpuGraph> read_input(const std::string& path) {
-    auto graph = read_topology_file(path);
+    auto graph = read_topology_file(path, FileKind::any);
     std::error_code ignored;
     if (!graph &&
         (graph.error().code == ErrorCode::unreachable || !std::filesystem::exists(path, ignored)))

@@ -16,6 +16,7 @@ namespace sluice::slurm {
 namespace {
 
 constexpr int plans_until_forgotten = 3;
+constexpr int most_store_attempts = 30;  // one a second
 constexpr std::time_t dropped_records_told_every_s = 600;
 
 std::string job_name(std::uint32_t id) {
@@ -90,15 +91,30 @@ std::shared_ptr<const Config> Decider::config() const {
 }
 
 void Decider::run() {
-    while (!shutting_down()) {
+    for (;;) {
         std::this_thread::sleep_for(std::chrono::seconds(1));
         if (!paused_) guarded("deciding thread", [this] { tick(std::time(nullptr)); });
     }
 }
 
+// A backup that has given up control, or a primary that starts: what is known of jobs is read anew
+// when this one is in control, and until then is another's to read and write.
+void Decider::stand_by() {
+    tracker_.reset();
+    store_attempts_ = 0;
+    next_plan_ = 0;
+    absent_.clear();
+    advised_.clear();
+    inbox_.take();
+}
+
 void Decider::tick(std::time_t now) {
+    if (!in_control()) {
+        stand_by();
+        return;
+    }
     reload_config();
-    if (!tracker_) open_store();
+    if (!tracker_ && !open_store()) return;
     learn();
     std::vector<std::uint32_t> under_way;
     for (const auto& [id, job] : tracker_->jobs()) {
@@ -151,10 +167,16 @@ void Decider::reload_config() {
     config_ = std::make_shared<const Config>(next);
 }
 
-void Decider::open_store() {
+bool Decider::open_store() {
     const std::string directory =
         config_->state_dir.empty() ? state_save_location() + "/sluice" : config_->state_dir;
     auto journal = Journal::open(directory, "jobs");
+    // The slurmctld that was in control before may still be about to end.
+    if (!journal && journal.error().code == ErrorCode::busy &&
+        ++store_attempts_ < most_store_attempts) {
+        if (store_attempts_ == 1) log_info(journal.error().message + "; waiting for it");
+        return false;
+    }
     if (!journal)
         log_error(journal.error().message + "; what is learned is lost when slurmctld ends");
     tracker_ = std::make_unique<Tracker>(journal ? *std::move(journal) : nullptr);
@@ -163,6 +185,7 @@ void Decider::open_store() {
                   " damaged entries left out");
     if (!tracker_->jobs().empty())
         log_info(std::to_string(tracker_->jobs().size()) + " jobs known from before");
+    return true;
 }
 
 void Decider::store(std::uint32_t id) {
@@ -194,7 +217,9 @@ void Decider::tell_dropped_records(std::time_t now) {
 
 void Decider::plan(std::time_t now) {
     tell_dropped_records(now);
-    const ClusterFacts facts = read_cluster();
+    const Result<ClusterFacts> read = read_cluster();
+    if (!read) return;
+    const ClusterFacts& facts = *read;
     forget_ended(facts);
     see_requests(facts);
     unstick(facts, now);
@@ -304,7 +329,7 @@ void Decider::start_restart(const Decision& decision, const JobFacts& job, std::
     store(job.id);
     const Status sent = signal_checkpoint(job.id, signal);
     if (!sent.ok()) {
-        give_up(job.id, sent.error().message);
+        give_up(job.id, sent.error());
         return;
     }
     log_info(job_name(job.id) + "restart from " + from_to(resize.from, resize.to) + ": " +
@@ -317,7 +342,7 @@ void Decider::carry_on(std::uint32_t id, std::time_t now) {
     Resize& resize = *tracked.resize;
     const auto job = read_job(id);
     if (!job) {
-        give_up(id, "it is gone");
+        give_up(id, job.error());
         return;
     }
     if (job->suspended) {
@@ -334,7 +359,7 @@ void Decider::carry_on(std::uint32_t id, std::time_t now) {
                                    (resize.phase == Resize::Phase::requeued ||
                                     job->exit_status != 0 || resize.checkpointed);
         if (!asks_for_more) {
-            give_up(id, "it ended");
+            give_up(id, {ErrorCode::not_found, "it ended"});
             return;
         }
     }
@@ -344,7 +369,7 @@ void Decider::carry_on(std::uint32_t id, std::time_t now) {
         if (!ready) return;
         const Status requeued = requeue(id);
         if (!requeued.ok()) {
-            give_up(id, requeued.error().message);
+            give_up(id, requeued.error());
             return;
         }
         log_info(
@@ -357,14 +382,14 @@ void Decider::carry_on(std::uint32_t id, std::time_t now) {
     }
     if (!again || job->state == JobState::completing) return;  // the next tick looks again
     if (job->on_hold) {
-        give_up(id, "it is held, and keeps its size");
+        give_up(id, {ErrorCode::not_found, "it is held, and keeps its size"});
         return;
     }
     if (job->state == JobState::pending) {
         const Status sized = set_requested_gpus(id, resize.to);
         if (!sized.ok()) {
             note_resize(tracked, now);
-            give_up(id, sized.error().message);
+            give_up(id, sized.error());
             return;
         }
         tracked.ask(resize.to, resize.from);
@@ -392,12 +417,14 @@ void Decider::note_resize(TrackedJob& tracked, std::time_t now) {
     tracked.resize_times.push_back(now);
 }
 
-void Decider::give_up(std::uint32_t id, const std::string& why) {
+void Decider::give_up(std::uint32_t id, const Error& why) {
+    if (why.code == ErrorCode::unreachable) return;  // whoever is in control next goes on with it
     TrackedJob& tracked = tracker_->at(id);
     const Resize left = *tracked.resize;
     tracked.resize.reset();
     store(id);
-    log_info(job_name(id) + "restart from " + from_to(left.from, left.to) + " given up: " + why);
+    log_info(job_name(id) + "restart from " + from_to(left.from, left.to) +
+             " given up: " + why.message);
     update_summary(id, [](Summary& summary) { summary.pending_target = 0; });
 }
 

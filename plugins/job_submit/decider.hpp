@@ -41,7 +41,9 @@ class Decider {
     void run();
     void tick(std::time_t now);
     void reload_config();
-    void open_store();
+    void stand_by();
+    /// False: not yet, try again.
+    bool open_store();
     void learn();
     void tell_dropped_records(std::time_t now);
     void plan(std::time_t now);
@@ -50,7 +52,7 @@ class Decider {
     void start_restart(const Decision& decision, const JobFacts& job, std::time_t now);
     void carry_on(std::uint32_t id, std::time_t now);
     void finish_restart(std::uint32_t id, std::time_t now);
-    void give_up(std::uint32_t id, const std::string& why);
+    void give_up(std::uint32_t id, const Error& why);
     void note_resize(TrackedJob& tracked, std::time_t now);
     void unstick(const ClusterFacts& facts, std::time_t now);
     void fall_back(const JobFacts& job, std::time_t now);
@@ -68,6 +70,7 @@ class Decider {
     std::unique_ptr<Policy> policy_;
     bool configured_ = false;  // sluice.conf was looked at
     std::string conf_seen_;    // what told the version looked at last
+    int store_attempts_ = 0;
     std::time_t next_plan_ = 0;
     std::map<std::uint32_t, int> absent_;           // plans in which a tracked job was not there
     std::map<std::uint32_t, std::string> advised_;  // what was last said about a job

@@ -28,14 +28,21 @@ std::string sizes_text(const JobSpec& spec) {
     return text.substr(begin, text.find(';', begin) - begin);
 }
 
+int least_nodes(const job_desc_msg_t& request) {
+    constexpr uint32_t most = 65536;
+    return request.min_nodes == NO_VAL
+               ? 1
+               : static_cast<int>(std::clamp<uint32_t>(request.min_nodes, 1, most));
+}
+
 // GPUs in all that the request stands for; 0 where that is for Slurm to find out.
 int requested_gpus(const job_desc_msg_t& request, const GpuRequest& gpus) {
     if (gpus.form == GpuRequest::Form::per_job) return gpus.count;
     if (gpus.form != GpuRequest::Form::per_node) return 0;
-    const uint32_t nodes =
-        request.min_nodes == NO_VAL ? 1 : std::max<uint32_t>(request.min_nodes, 1);
-    const bool fixed = request.max_nodes == NO_VAL || request.max_nodes == nodes;
-    return fixed ? gpus.count * static_cast<int>(nodes) : 0;
+    const int nodes = least_nodes(request);
+    const bool fixed =
+        request.max_nodes == NO_VAL || request.max_nodes == static_cast<uint32_t>(nodes);
+    return fixed ? gpus.count * nodes : 0;
 }
 
 }  // namespace
@@ -61,8 +68,14 @@ Status check_submission(job_desc_msg_t* request, bool mark, std::string& hint) {
                                                   request->tres_per_socket, request->tres_per_task);
         if (gpus.form == GpuRequest::Form::none) {
             // The smallest size starts soonest; what it can use beyond, it is given later.
-            request->tres_per_job =
-                xstrdup(("gres:gpu:" + std::to_string(spec->sizes.front())).c_str());
+            const int nodes = least_nodes(*request);
+            const auto smallest = std::find_if(spec->sizes.begin(), spec->sizes.end(),
+                                               [nodes](int size) { return size % nodes == 0; });
+            if (smallest == spec->sizes.end())
+                return refused("none of --train-gpus=" + sizes_text(*spec) +
+                               " can be spread over " + std::to_string(nodes) +
+                               " nodes evenly: add a multiple of " + std::to_string(nodes));
+            request->tres_per_job = xstrdup(("gres:gpu:" + std::to_string(*smallest)).c_str());
         } else if (const int count = requested_gpus(*request, gpus);
                    count > 0 &&
                    std::find(spec->sizes.begin(), spec->sizes.end(), count) == spec->sizes.end()) {

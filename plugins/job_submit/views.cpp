@@ -8,7 +8,8 @@ namespace sluice::slurm {
 namespace {
 
 bool may_resize(const JobFacts& job, const TrackedJob* tracked) {
-    if (!job.spec || job.spec->sizes.empty() || !job.request_resizable || !job.changeable)
+    if (!job.spec || job.spec->sizes.empty() || !job.request_resizable || !job.changeable ||
+        !job.batch)
         return false;
     if (tracked && tracked->resize) return false;  // one is under way
     if (job.state != JobState::pending && job.state != JobState::running) return false;
@@ -102,7 +103,10 @@ ClusterView partition_view(const ClusterFacts& facts, const PartitionFacts& part
         if (one.running && one.held.empty()) continue;
         const auto known = tracked.find(job->id);
         const TrackedJob* known_job = known == tracked.end() ? nullptr : &known->second;
-        const bool here = job->partition == partition.name && one.held.size() == job->held.size();
+        const bool whole = one.held.size() == job->held.size();
+        // A job of another partition that lies wholly on nodes of this one can make room here.
+        const bool guest = whole && one.running && job->partition != partition.name;
+        const bool here = whole && (guest || job->partition == partition.name);
         one.id = job->id;
         one.current = job->gpus;
         if (!here) {
@@ -112,6 +116,8 @@ ClusterView partition_view(const ClusterFacts& facts, const PartitionFacts& part
         one.requested = one.current;
         one.resizable = here && may_resize(*job, known_job);
         one.sizes = one.resizable ? sizes_of(*job) : std::vector<int>{std::max(1, one.current)};
+        if (guest) std::erase_if(one.sizes, [&](int size) { return size > one.current; });
+        if (one.sizes.empty()) one.sizes = {std::max(1, one.current)};
         one.node_count = job->node_count;
         one.restart_cost_s = static_cast<double>(config.restart_cost.count());
         one.since_resize_s =

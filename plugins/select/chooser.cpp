@@ -34,6 +34,11 @@ int JobTest::ask(const SelectOps& stock, bitstr_t* candidates) const {
                           preempted, excluded_cores);
 }
 
+int JobTest::ask_in_peace(const SelectOps& stock, bitstr_t* candidates) const {
+    return stock.job_test(job, candidates, min_nodes, max_nodes, req_nodes, mode, nullptr,
+                          preempted, excluded_cores);
+}
+
 int Chooser::refine(const JobTest& test, bitstr_t* candidates) {
     if (explanations_.size() >= max_explanations) explanations_.clear();
     explanations_.erase(test.job);
@@ -49,7 +54,7 @@ int Chooser::refine(const JobTest& test, bitstr_t* candidates) {
         wanted.forwarded = "no cores near the best set";
         // The failed call left its traces in the job record: ask as stock Slurm did, for what it
         // gave.
-        rc = test.ask(stock_, candidates);
+        rc = test.ask_in_peace(stock_, candidates);
         bit_copybits(test.nodes, candidates);
     }
     if (!wanted.forwarded.empty()) {
@@ -114,7 +119,7 @@ bool Chooser::apply(const JobTest& test, const Explanation& wanted,
         HiddenGpus hidden;
         for (std::size_t i = 0; i < gpus.size(); ++i)
             hidden.hide(gpus[i].state, gpus[i].free - wanted.nodes[i].best);
-        rc = test.ask(stock_, narrowed.bits);
+        rc = test.ask_in_peace(stock_, narrowed.bits);
     }
     if (rc != SLURM_SUCCESS || !bit_equal(narrowed.bits, test.nodes)) return false;
     const Result<JobChoice> got = job_choice(test.job, narrowed.bits);

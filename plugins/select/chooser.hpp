@@ -29,6 +29,8 @@ struct JobTest {
     bitstr_t* excluded_cores;
 
     int ask(const SelectOps& stock, bitstr_t* candidates) const;
+    /// The same without jobs that may be preempted: for what starts without.
+    int ask_in_peace(const SelectOps& stock, bitstr_t* candidates) const;
 };
 
 /// Called under slurmctld's job and node write locks, which is all the locking it needs.

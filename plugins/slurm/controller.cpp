@@ -15,6 +15,8 @@ extern "C" {
 #include "src/slurmctld/locks.h"
 #include "src/slurmctld/state_save.h"
 #undef error
+// src/slurmctld/controller.c: 0 while it stands by or reads its state.
+extern time_t control_time;
 }
 
 namespace sluice::slurm {
@@ -68,6 +70,10 @@ class JobUpdate {
     job_desc_msg_t* request_;
 };
 
+Error not_in_control() {
+    return {ErrorCode::unreachable, "this slurmctld is not in control"};
+}
+
 Status slurm_status(int rc, std::uint32_t id, const char* action) {
     if (rc == SLURM_SUCCESS) return {};
     return {ErrorCode::not_found,
@@ -106,6 +112,12 @@ bool waits_for_room(const job_record_t* job) {
     }
 }
 
+// --exclusive, or a partition in which all jobs are alone on their nodes.
+bool is_alone_on_its_nodes(const job_record_t* job) {
+    return job->details->whole_node == WHOLE_NODE_REQUIRED ||
+           (job->part_ptr && job->part_ptr->max_share == 0);
+}
+
 bool wants_certain_nodes(const job_record_t* job) {
     const auto* details = job->details;
     return details->req_node_bitmap || details->exc_node_bitmap || details->features ||
@@ -130,7 +142,8 @@ JobFacts facts_of(const job_record_t* job, const std::map<int, std::size_t>& nod
     facts.start = job->start_time;
     facts.suspended = IS_JOB_SUSPENDED(job);
     facts.spec = job_spec(job);
-    facts.requeueable = job->batch_flag != 0 && job->details && job->details->requeue != 0;
+    facts.batch = job->batch_flag != 0;
+    facts.requeueable = facts.batch && job->details && job->details->requeue != 0;
     facts.changeable = !job->array_recs && job->het_job_id == 0;
 
     if (facts.state == JobState::running || facts.state == JobState::completing) {
@@ -144,8 +157,9 @@ JobFacts facts_of(const job_record_t* job, const std::map<int, std::size_t>& nod
     if (!job->details) return facts;
     const GpuRequest request = request_of(job);
     facts.node_count = fixed_nodes(job, request.form);
-    facts.request_resizable = request.form == GpuRequest::Form::per_job ||
-                              (request.form == GpuRequest::Form::per_node && facts.node_count > 0);
+    const bool known_form = request.form == GpuRequest::Form::per_job ||
+                            (request.form == GpuRequest::Form::per_node && facts.node_count > 0);
+    facts.request_resizable = known_form && !is_alone_on_its_nodes(job);
     if (IS_JOB_PENDING(job)) {
         const std::time_t requeue_wait = job->restart_cnt > 0 ? most_requeue_wait_s : 0;
         const time_t begin = job->details->begin_time;
@@ -169,7 +183,7 @@ std::map<int, std::size_t> read_nodes(std::vector<NodeFacts>& nodes) {
         const auto gpus = node_gpus(node);
         if (!gpus) continue;
         const bool usable = !IS_NODE_DOWN(node) && !IS_NODE_DRAIN(node) && !IS_NODE_FAIL(node) &&
-                            !IS_NODE_NO_RESPOND(node);
+                            !IS_NODE_NO_RESPOND(node) && (node->node_state & NODE_STATE_RES) == 0;
         positions.emplace(i, nodes.size());
         nodes.push_back({node->name, gpus->count, usable});
     }
@@ -178,11 +192,20 @@ std::map<int, std::size_t> read_nodes(std::vector<NodeFacts>& nodes) {
 
 }  // namespace
 
-ClusterFacts read_cluster() {
+bool in_control() {
+    // The last thread that it starts is there from its first reign on, control_time in each; after
+    // a reconfiguration that failed, newer releases leave it 0 in a primary that goes on.
+    static bool has_been = false;
+    if (slurmctld_config.shutdown_time != 0 || slurmctld_config.thread_id_save == 0) return false;
+    if (control_time != 0) has_been = true;
+    return control_time != 0 || (has_been && slurmctld_primary);
+}
+
+Result<ClusterFacts> read_cluster() {
     ClusterFacts facts;
     const std::time_t now = std::time(nullptr);
     const Locks locks(Locks::reading());
-    if (!job_list) return facts;  // slurmctld is still reading its state
+    if (!in_control()) return not_in_control();
     const auto positions = read_nodes(facts.nodes);
 
     ListIterator jobs = list_iterator_create(job_list);
@@ -208,11 +231,11 @@ ClusterFacts read_cluster() {
     return facts;
 }
 
-std::optional<JobFacts> read_job(std::uint32_t id) {
+Result<JobFacts> read_job(std::uint32_t id) {
     const Locks locks(Locks::reading());
-    if (!job_list) return std::nullopt;
+    if (!in_control()) return not_in_control();
     const job_record_t* job = find_job_record(id);
-    if (!job) return std::nullopt;
+    if (!job) return {ErrorCode::not_found, "it is gone"};
     return facts_of(job, {}, std::time(nullptr));
 }
 
@@ -220,6 +243,7 @@ Status set_requested_gpus(std::uint32_t id, int gpus, bool release) {
     int rc = SLURM_SUCCESS;
     {
         const Locks locks(Locks::writing());
+        if (!in_control()) return not_in_control();
         job_record_t* job = find_job_record(id);
         if (!job || !job->details) return slurm_status(ESLURM_INVALID_JOB_ID, id, "resize");
         if (!IS_JOB_PENDING(job) || IS_JOB_COMPLETING(job))
@@ -254,6 +278,7 @@ Status set_requested_gpus(std::uint32_t id, int gpus, bool release) {
 
 Status signal_checkpoint(std::uint32_t id, const CheckpointSignal& signal) {
     const Locks locks(Locks::writing());
+    if (!in_control()) return not_in_control();
     job_record_t* job = find_job_record(id);
     if (!job) return slurm_status(ESLURM_INVALID_JOB_ID, id, "signal");
     if (!IS_JOB_RUNNING(job)) return slurm_status(ESLURM_JOB_NOT_RUNNING, id, "signal");
@@ -269,6 +294,7 @@ Status requeue(std::uint32_t id) {
     int rc = SLURM_SUCCESS;
     {
         const Locks locks(Locks::writing());
+        if (!in_control()) return not_in_control();
         job_record_t* job = find_job_record(id);
         if (!job) return slurm_status(ESLURM_INVALID_JOB_ID, id, "requeue");
         if (IS_JOB_PENDING(job)) return {};  // it did so itself
@@ -284,16 +310,13 @@ Status requeue(std::uint32_t id) {
 
 void update_summary(std::uint32_t id, const std::function<void(Summary&)>& change) {
     const Locks locks({NO_LOCK, WRITE_LOCK, NO_LOCK, NO_LOCK, NO_LOCK});
+    if (!in_control()) return;
     job_record_t* job = find_job_record(id);
     if (!job) return;
     auto summary = job_summary(job);
     if (!summary) return;
     change(*summary);
     set_job_summary(job, *summary);
-}
-
-bool shutting_down() {
-    return slurmctld_config.shutdown_time != 0;
 }
 
 }  // namespace sluice::slurm

@@ -22,7 +22,7 @@ namespace sluice::slurm {
 struct NodeFacts {
     std::string name;
     int gpus = 0;
-    bool usable = false;  ///< up and not drained: new jobs may start here
+    bool usable = false;  ///< up, not drained and not reserved: new jobs may start here
 };
 
 struct HeldGpus {
@@ -53,11 +53,14 @@ struct JobFacts {
     /// Pending: Slurm has set it aside because it cannot run as it asks (BadConstraints).
     bool refused = false;
     bool suspended = false;
-    bool changeable = true;    ///< pending: one plain job, no array or heterogeneous component
+    bool changeable = true;  ///< pending: one plain job, no array or heterogeneous component
+    bool batch = false;      ///< what srun and salloc have asked for, their steps go on to ask for
     bool requeueable = false;  ///< a batch job that may be requeued
-    bool request_resizable = false;  ///< its GPU request has a form that Sluice can change
-    int gpus = 0;                    ///< pending: asked for in all; else held
-    int node_count = 0;              ///< nodes it is spread over evenly, 0: any
+    /// Its GPU request has a form that Sluice can change, and it holds what it asks for: who has
+    /// nodes alone holds all of their GPUs.
+    bool request_resizable = false;
+    int gpus = 0;        ///< pending: asked for in all; else held
+    int node_count = 0;  ///< nodes it is spread over evenly, 0: any
     std::vector<HeldGpus> held;
     std::optional<JobSpec> spec;
 };
@@ -73,10 +76,15 @@ struct ClusterFacts {
     std::vector<PartitionFacts> partitions;
 };
 
+/// True while this slurmctld has read its state and is the one in charge. It is not while it
+/// starts, ends, or stands by as a backup: then it knows no jobs, or those of another time.
+/// Everything below asks again under its locks, and is `unreachable` then.
+bool in_control();
+
 /// Copies under the read locks; nothing of Slurm's is referred to.
-ClusterFacts read_cluster();
-/// One job, or nothing when slurmctld does not know it.
-std::optional<JobFacts> read_job(std::uint32_t id);
+Result<ClusterFacts> read_cluster();
+/// One job; not_found when slurmctld does not know it.
+Result<JobFacts> read_job(std::uint32_t id);
 
 /// Asks for `gpus` in all; only while the job is pending. Limits apply as if its owner had called
 /// scontrol update.
@@ -93,8 +101,5 @@ Status requeue(std::uint32_t id);
 
 /// Changes the summary in the job record, where it is ours to write.
 void update_summary(std::uint32_t id, const std::function<void(Summary&)>& change);
-
-/// True once slurmctld is going down.
-bool shutting_down();
 
 }  // namespace sluice::slurm

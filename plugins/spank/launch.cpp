@@ -2,10 +2,11 @@
 #include "plugins/spank/launch.hpp"
 
 #include <fcntl.h>
-#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -31,9 +32,7 @@ std::string environment_of(spank_t context, const char* name) {
 [[noreturn]] void become_agent(const std::vector<char*>& command,
                                const std::vector<char*>& environment) {
     // It stays in the process group of the task: that is whom slurmstepd signals when slurmctld
-    // signals a whole job (src/slurmd/slurmstepd/req.c).
-    // Whatever the agent is doing: it does not outlive the task.
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    // signals a whole job (src/slurmd/slurmstepd/req.c). It ends itself when the task has.
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -130,7 +129,15 @@ void launch_agent(spank_t context, const Arguments& arguments, const JobSpec& sp
     for (std::string& variable : variables) environment.push_back(variable.data());
     environment.push_back(nullptr);
 
-    if (fork() == 0) become_agent(command, environment);
+    // Not a child of the task, which may wait for all of its children.
+    const pid_t between = fork();
+    if (between == 0) {
+        if (fork() == 0) become_agent(command, environment);
+        _exit(0);
+    }
+    int status = 0;
+    while (between > 0 && waitpid(between, &status, 0) < 0 && errno == EINTR) {
+    }
 }
 
 }  // namespace sluice::spank

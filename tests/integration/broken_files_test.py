@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Files that are broken, missing or cannot be written: one line in the log says so, and jobs run as on stock Slurm. Advise mode."""
 
+import os
 import re
 import subprocess
 import time
@@ -81,6 +82,14 @@ class Files(ClusterTest):
 
     def test_topology_of_other_kind(self):
         self.at_start_and_on_reconfigure(lambda: replace_file(self.topology, bytes(range(256)) * 100), rf"{self.topology}: holds no topology")
+
+    def test_topology_that_is_a_fifo(self):
+        def make():
+            self.topology.unlink(missing_ok=True)
+            os.mkfifo(self.topology)
+
+        self.addCleanup(self.topology.unlink)
+        self.at_start_and_on_reconfigure(make, rf"{self.topology}: not an ordinary file")
 
     def test_missing_topology(self):
         self.at_start_and_on_reconfigure(lambda: self.topology.unlink(missing_ok=True), rf"{self.topology}: No such file")

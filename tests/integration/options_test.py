@@ -216,6 +216,26 @@ class Good(OptionsTest):
         job = self.slurm.sbatch(["--gpus=2", "-o", "/dev/null"], "true", env=variables)
         self.assertTrue(self.is_marked(job))
 
+    def test_srun_gets_what_its_step_will_ask_for(self):
+        holder = self.slurm.sbatch(["-N1", "-w", "n1", "--gpus=6", "-o", "/dev/null"], "sleep 3")
+        other = self.slurm.sbatch(["-N1", "-w", "n2", "--gpus=8", "-o", "/dev/null"], "sleep 1000")
+        for job in (holder, other):
+            self.slurm.wait_job(job, "RUNNING")
+        for words in (["srun", "--gpus=4", "--train-gpus=1-8", "true"], ["salloc", "--gpus=4", "--train-gpus=1-8", "srun", "true"]):
+            self.slurm.run(words, timeout=60)
+
+    def test_sizes_that_fit_the_nodes(self):
+        job = self.slurm.sbatch(["-N2", "--train-gpus=1-8", "-o", "/dev/null"], "sleep 100")
+        self.assertEqual(self.slurm.wait_job(job, "RUNNING")["TresPerJob"], "gres:gpu:2")
+        refused = self.slurm.run(["sbatch", "-N2", "--train-gpus=1,3,5", "--wrap", "true"], check=False)
+        self.assertIn("none of --train-gpus=1,3,5 can be spread over 2 nodes evenly", refused.stderr)
+
+    def test_scripts_that_wait_for_all_their_children_end(self):
+        for name, script in (("python3", "import os\ntry:\n    while True: os.wait()\nexcept ChildProcessError:\n    pass\n"),
+                             ("perl", "1 while wait() > 0;\n")):
+            job = self.slurm.sbatch(["--gpus=1", "--train-gpus=1-2", "-o", "/dev/null"], f"#!/usr/bin/{name}\n{script}")
+            self.slurm.wait_job(job)
+
     def test_resize_without_sizes_is_a_hint(self):
         for words, hint in ((["--train-resize=restart"], True), (["--train-resize=restart", "--train-gpus=1-2"], False),
                             (["--train-resize=off"], False), (["--train-model=m"], False)):

@@ -10,6 +10,7 @@ import functools
 import itertools
 import random
 import re
+import time
 import unittest
 from pathlib import Path
 
@@ -310,6 +311,20 @@ class Fallbacks(Placement):
     def setUp(self):
         self.slurm.run(["scancel", "--user=root"])
         wait_for(lambda: all(fields["AllocTRES"] == "" for fields in self.slurm.node_records().values()), 20, "nothing runs")
+
+    def test_nobody_is_preempted_for_a_better_set(self):
+        cluster = self.cluster(one_node("dgx1-v100.topo-m.txt") +
+                               "Partition=low Nodes=ALL Default=YES PriorityTier=1 PreemptMode=REQUEUE\n"
+                               "Partition=high Nodes=ALL PriorityTier=10 PreemptMode=OFF\n"
+                               "Slurm=PreemptType=preempt/partition_prio\nSlurm=PreemptMode=REQUEUE\n")
+        low = cluster.sbatch(["-p", "low", "-n20", "-m", "block:block", "-o", "/dev/null"], "sleep 1000")
+        cluster.wait_job(low, "RUNNING")
+        # All cores of the first socket are taken, and the best pair lies there.
+        high = allocate(cluster, "-p", "high", "-N1", "-n1", "--gpus=2", "--gres-flags=enforce-binding")
+        self.assertEqual(len(cluster.job_gres()[high]["n1"]), 2)
+        time.sleep(2)
+        fields = cluster.job(low)
+        self.assertEqual((fields["JobState"], fields["Restarts"]), ("RUNNING", "0"))
 
     def test_enforced_binding(self):
         for size in range(1, 9):

@@ -62,7 +62,8 @@ class Resizing(ClusterTest):
         (cls.folder / "trainer.py").write_text(TRAINER, encoding="ascii")
 
     @classmethod
-    def train(cls, case, mode, *, sizes="4,8", gpus=4, cpus=1, signal="USR1@4", prefix="", script=None, user="nobody"):
+    def train(cls, case, mode, *, sizes="4,8", gpus=4, cpus=1, signal="USR1@4", prefix="", script=None, user="nobody",
+              exclusive=False):
         """A job that Sluice will want to grow from `gpus` to the next of `sizes`."""
         checkpoint = f"/tmp/sluice-resize-test-{cls.folder.stat().st_ino}-{case}.json"
         cls.addClassCleanup(subprocess.run, ["rm", "-f", checkpoint], check=False)
@@ -71,7 +72,7 @@ class Resizing(ClusterTest):
         log.touch()
         log.chmod(0o666)
         return cls.slurm.sbatch(["-p", case, "-J", case, "-N1", f"--gpus-per-node={gpus}", f"--cpus-per-gpu={cpus}", "-o", log, f"--train-gpus={sizes}",
-                                 "--train-resize=restart", f"--train-signal={signal}"],
+                                 "--train-resize=restart", f"--train-signal={signal}", *["--exclusive"] * exclusive],
                                 (script or "{command}").replace("{command}", command), user=user, cwd="/tmp")
 
     @classmethod
@@ -106,7 +107,7 @@ class RestartTest(Resizing):
     def setUpClass(cls):
         super().setUpClass()
         cls.start_cluster(["both", "ignore", "silent", "exit143", "exit0", "cancel", "trap", "steps", "noagent", "early",
-                           "cores", "certain", "suspended", "held"])
+                           "cores", "certain", "suspended", "held", "alone"])
         cls.jobs = {
             "both": cls.train("both", "answer", sizes="2,4,8"),
             "ignore": cls.train("ignore", "ignore"),
@@ -216,6 +217,16 @@ class RestartTest(Resizing):
         time.sleep(12)
         self.assertEqual([line for line in sluice_lines(self.slurm) if f"job {job}: restart" in line], [])
         self.end(picky)
+
+    def test_who_has_its_node_alone_keeps_it(self):
+        """An exclusive job holds all GPUs, whatever it asks for: a smaller size would make no room."""
+        job = self.train("alone", "answer", sizes="2,4", gpus=4, exclusive=True)
+        self.wait_runs("alone", 1)
+        wait_for(lambda: '"record"' in self.slurm.job(job)["AdminComment"], 30, "a record")
+        rigid = self.slurm.sbatch(["-p", "alone", "-N1", "--gpus-per-node=4", "-o", "/dev/null"], "sleep 1000")
+        time.sleep(10)
+        self.assertEqual([line for line in sluice_lines(self.slurm) if f"job {job}: restart" in line], [])
+        self.end(rigid)
 
     def test_a_suspended_job_is_not_requeued(self):
         job = self.train("suspended", "silent", signal="USR1@3")

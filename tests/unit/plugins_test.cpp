@@ -171,7 +171,7 @@ class Views : public ::testing::Test {
         spec.sizes = {1, 2, 4, 8};
         spec.resize = ResizeMode::restart;
         job.spec = spec;
-        job.request_resizable = job.requeueable = true;
+        job.request_resizable = job.batch = job.requeueable = true;
     }
     ClusterView view(std::size_t partition) {
         return partition_view(facts, facts.partitions[partition], tracked, config, 5000);
@@ -210,6 +210,27 @@ TEST_F(Views, WhatOtherPartitionsHoldHereCannotBeChanged) {
     EXPECT_EQ(seen.jobs[0].current, 4);
     EXPECT_FALSE(seen.jobs[0].resizable);
     EXPECT_EQ(seen.jobs[0].sizes, std::vector<int>{4});
+}
+
+TEST_F(Views, AGuestFromAnotherPartitionCanMakeRoomAndNoMore) {
+    JobFacts& job = add(1, JobState::running, 4, "other");
+    job.held = {{0, 4}};
+    make_malleable(job);
+    tracked[1].record = Record();
+    const ClusterView seen = view(0);
+    ASSERT_EQ(seen.jobs.size(), 1u);
+    EXPECT_TRUE(seen.jobs[0].resizable);
+    EXPECT_EQ(seen.jobs[0].sizes, (std::vector<int>{1, 2, 4}));
+    EXPECT_EQ(view(1).jobs[0].sizes, (std::vector<int>{1, 2, 4, 8}));
+}
+
+TEST_F(Views, WhatSrunAndSallocAskForStays) {
+    JobFacts& job = add(1, JobState::pending, 4, "main");
+    make_malleable(job);
+    EXPECT_TRUE(view(0).jobs[0].resizable);
+    facts.jobs[0].batch = false;
+    EXPECT_FALSE(view(0).jobs[0].resizable);
+    EXPECT_EQ(view(0).jobs[0].sizes, std::vector<int>{4});
 }
 
 TEST_F(Views, ARunningJobIsResizableOnceItsAgentHasSpokenInThisRun) {

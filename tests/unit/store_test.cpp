@@ -249,7 +249,7 @@ TEST_F(JournalTest, OneProcessAtATime) {
     const auto journal = open();
     const auto second = Journal::open(directory_, "jobs");
     ASSERT_FALSE(second);
-    EXPECT_EQ(second.error().code, ErrorCode::unreachable);
+    EXPECT_EQ(second.error().code, ErrorCode::busy);
     EXPECT_EQ(second.error().message,
               path_ +
                   ": another process has it open: give each slurmctld a StateDir of its own "

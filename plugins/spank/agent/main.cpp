@@ -3,8 +3,10 @@
 // sluice-agent: one small process beside each job that has --train-* options, as the job's user.
 // Reads the loss as it is printed, fits the curve, and now and then sends a short record to
 // slurmctld. Ends with the job; nobody waits for it.
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -17,6 +19,7 @@
 #include <ctime>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "common/base/text.hpp"
@@ -111,6 +114,25 @@ LossSource source_of(const Setting& setting) {
     if (!source.path.starts_with('/'))
         source.path = link_of(setting.batch, "cwd") + "/" + source.path;
     return source;
+}
+
+// Whatever the agent is doing: it does not outlive the batch script.
+void end_with(pid_t batch) {
+    // Signals are for the main thread: they end its sleep.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread([batch] {
+        pollfd ended{static_cast<int>(syscall(SYS_pidfd_open, batch, 0)), POLLIN, 0};
+        if (ended.fd >= 0) {
+            while (poll(&ended, 1, -1) < 0 && errno == EINTR) {
+            }
+        } else if (errno != ESRCH) {  // a kernel before 5.3
+            while (kill(batch, 0) == 0) usleep(200000);
+        }
+        _exit(0);
+    }).detach();
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 double now_s() {
@@ -242,12 +264,14 @@ int main(int count, char** words) {
     prctl(PR_SET_NAME, "sluice-agent");
     setpriority(PRIO_PROCESS, 0, 10);
     // The agent is in the job's process group: what is sent to the job is none of its business but
-    // the order to checkpoint. It ends when the batch script has.
+    // the order to checkpoint.
     for (int number = 1; number < SIGRTMIN; ++number) std::signal(number, SIG_IGN);
     std::signal(SIGCHLD, SIG_DFL);
     struct sigaction order {};
     order.sa_handler = on_order;
     sigaction(SIGURG, &order, nullptr);
+
+    end_with(setting->batch);
 
     connect();
     std::optional<JobInfo> info;

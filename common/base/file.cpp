@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "common/base/file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+#include "common/base/descriptor.hpp"
+
+namespace sluice {
+namespace {
+
+Error cannot_read(const std::string& path, const std::string& why) {
+    return {ErrorCode::unreachable, path + ": " + why};
+}
+
+Error cannot_read(const std::string& path, int error_number) {
+    const std::string why = std::generic_category().message(error_number);
+    if (error_number == ENOENT) return {ErrorCode::not_found, path + ": " + why};
+    return cannot_read(path, why);
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path, std::size_t max_bytes, FileKind kind) {
+    // The opening alone of a FIFO may wait.
+    const int no_waiting = kind == FileKind::ordinary ? O_NONBLOCK : 0;
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | no_waiting));
+    if (!file.is_open()) return cannot_read(path, errno);
+    struct stat info {};
+    if (::fstat(file.get(), &info) != 0) return cannot_read(path, errno);
+    if (S_ISDIR(info.st_mode)) return cannot_read(path, EISDIR);
+    if (kind == FileKind::ordinary && !S_ISREG(info.st_mode))
+        return cannot_read(path, "not an ordinary file");
+    std::string text;
+    std::array<char, 65536> buffer{};
+    for (;;) {
+        const ssize_t count = ::read(file.get(), buffer.data(), buffer.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return cannot_read(path, errno);
+        if (count == 0) return text;
+        text.append(buffer.data(), static_cast<std::size_t>(count));
+        if (text.size() > max_bytes)
+            return cannot_read(path, "longer than " + std::to_string(max_bytes) + " bytes");
+    }
+}
+
+}  // namespace sluice

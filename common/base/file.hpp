@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "common/base/result.hpp"
+
+namespace sluice {
+
+enum class FileKind {
+    ordinary,  ///< for daemons: a FIFO or a device, which could keep them waiting, is an error
+    any,       ///< for tools: pipes, too
+};
+
+/// The whole file, an error where it is longer than `max_bytes`. not_found where there is none,
+/// else unreachable; the message begins with the path.
+Result<std::string> read_file(const std::string& path, std::size_t max_bytes,
+                              FileKind kind = FileKind::ordinary);
+
+}  // namespace sluice
