@@ -54,7 +54,7 @@ class BuildsTest(unittest.TestCase):
         """Builds, checks and installs from the tarball, without Slurm and then with it."""
         run([ROOT / "configure", "--quiet", f"--with-slurm-source={self.slurm_source()}"], self.folder)
         self.assertIn("ready for distribution", run(["make", "-s", JOBS, "distcheck"], self.folder))
-        with tarfile.open(next(self.folder.glob("sluice-*.tar.gz"))) as tarball:
+        with tarfile.open(next(self.folder.glob("sluice-*.tar.*"))) as tarball:
             packed = {name.partition("/")[2] for name in tarball.getnames()}
         self.assertEqual(set(run(["git", "ls-files"], ROOT).split()) - packed, {".gitignore"})
 
