@@ -39,6 +39,10 @@ AC_DEFUN([SLUICE_SLURM], [
     AS_IF([test "$sluice_source_release" != "$SLURM_RELEASE"],
       [AC_MSG_ERROR([$SLURM_SOURCE is Slurm ${sluice_source_release:-unknown}, the installed headers are $SLURM_RELEASE: slurmctld loads a plugin only if the releases are equal; run $srcdir/contrib/slurm-source])])
 
+    sluice_api=`sed -n 's/^ *API_CURRENT:[[[:space:]]]*//p' "$SLURM_SOURCE/META"`
+    AS_IF([test -z "$sluice_api"], [AC_MSG_ERROR([$SLURM_SOURCE/META names no API_CURRENT])])
+    SLURM_API_CPPFLAGS="-DSLUICE_SLURM_API=$sluice_api"
+
     AC_MSG_CHECKING([for Slurm's plugin folder])
     AS_IF([test -n "$with_slurm_plugindir"], [SLURM_PLUGIN_DIR=$with_slurm_plugindir], [
       SLURM_PLUGIN_DIR=none
@@ -57,6 +61,7 @@ AC_DEFUN([SLUICE_SLURM], [
   ])
   AM_CONDITIONAL([PLUGINS], [test "$with_plugins" != no])
   AC_SUBST([SLURM_CPPFLAGS])
+  AC_SUBST([SLURM_API_CPPFLAGS])
   AC_SUBST([SLURM_SOURCE])
   AC_SUBST([SLURM_RELEASE])
   AC_SUBST([SLURM_PLUGIN_DIR])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The only folder that sees Slurm's headers.
-PLUGIN_CPPFLAGS = -I$(top_srcdir)/plugins/slurm/config $(CORE_CPPFLAGS) $(SLURM_CPPFLAGS)
+PLUGIN_CPPFLAGS = -I$(top_srcdir)/plugins/slurm/config $(CORE_CPPFLAGS) $(SLURM_CPPFLAGS) $(SLURM_API_CPPFLAGS)
 PLUGIN_CXXFLAGS = $(AM_CXXFLAGS) -fno-gnu-unique
 PLUGIN_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared
 slurmplugindir = $(SLURM_PLUGIN_DIR)
@@ -21,6 +21,9 @@ plugins_slurm_libseam_la_SOURCES = \
 	plugins/slurm/log.cpp \
 	plugins/slurm/log.hpp \
 	plugins/slurm/release.hpp \
+	plugins/slurm/release_check.cpp \
+	plugins/slurm/select_22_05.hpp \
+	plugins/slurm/select_24_11.hpp \
 	plugins/slurm/select_entry_points.hpp \
 	plugins/slurm/slurm.hpp \
 	plugins/slurm/spank_options.cpp \
@@ -70,6 +73,7 @@ plugins_job_submit_job_submit_sluice_la_LIBADD = \
 	plugins/slurm/libseam.la common/libsluice.la $(JANSSON_LIBS)
 
 SPANK_SOURCES = \
+	plugins/slurm/release_check.cpp \
 	plugins/slurm/guard.hpp \
 	plugins/slurm/log.cpp \
 	plugins/slurm/log.hpp \
@@ -81,7 +85,7 @@ SPANK_SOURCES = \
 	plugins/spank/options.hpp \
 	plugins/spank/spank.hpp \
 	plugins/spank/spank_sluice.cpp
-SPANK_CPPFLAGS = $(CORE_CPPFLAGS) $(SLURM_CPPFLAGS) -DSLUICE_AGENT='"$(pkglibexecdir)/sluice-agent"'
+SPANK_CPPFLAGS = $(CORE_CPPFLAGS) $(SLURM_CPPFLAGS) $(SLURM_API_CPPFLAGS) -DSLUICE_AGENT='"$(pkglibexecdir)/sluice-agent"'
 SPANK_LDFLAGS = $(PLUGIN_LDFLAGS) -Wl,--version-script=$(srcdir)/plugins/spank/spank.map
 plugins_spank_spank_sluice_la_SOURCES = $(SPANK_SOURCES)
 plugins_spank_spank_sluice_la_CPPFLAGS = $(SPANK_CPPFLAGS)
@@ -123,3 +127,9 @@ plugins_throwing_spank_sluice_la_CXXFLAGS = $(PLUGIN_CXXFLAGS)
 plugins_throwing_spank_sluice_la_LDFLAGS = $(SPANK_LDFLAGS) $(THROWING_LDFLAGS)
 plugins_throwing_spank_sluice_la_LIBADD = common/libsluice.la
 
+
+# What tests on real daemons load beside the plugins.
+test-plugins: \
+	plugins/throwing/select_cons_tres_sluice.la \
+	plugins/throwing/job_submit_sluice.la \
+	plugins/throwing/spank_sluice.la

@@ -7,6 +7,7 @@
 #include "common/jobspec/jobspec.hpp"
 #include "common/report/summary.hpp"
 #include "plugins/slurm/gpu_request.hpp"
+#include "plugins/slurm/release.hpp"
 #include "plugins/slurm/spank_options.hpp"
 
 namespace sluice::slurm {
@@ -75,7 +76,8 @@ Status check_submission(job_desc_msg_t* request, bool mark, std::string& hint) {
                 return refused("none of --train-gpus=" + sizes_text(*spec) +
                                " can be spread over " + std::to_string(nodes) +
                                " nodes evenly: add a multiple of " + std::to_string(nodes));
-            request->tres_per_job = xstrdup(("gres:gpu:" + std::to_string(*smallest)).c_str());
+            request->tres_per_job =
+                xstrdup((std::string(gres_prefix) + "gpu:" + std::to_string(*smallest)).c_str());
         } else if (const int count = requested_gpus(*request, gpus);
                    count > 0 &&
                    std::find(spec->sizes.begin(), spec->sizes.end(), count) == spec->sizes.end()) {

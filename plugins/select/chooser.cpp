@@ -29,24 +29,14 @@ std::string describe(const std::string& node, GpuSet best, GpuSet stock, const B
 
 }  // namespace
 
-int JobTest::ask(const SelectOps& stock, bitstr_t* candidates) const {
-    return stock.job_test(job, candidates, min_nodes, max_nodes, req_nodes, mode, preemptees,
-                          preempted, excluded_cores);
-}
-
-int JobTest::ask_in_peace(const SelectOps& stock, bitstr_t* candidates) const {
-    return stock.job_test(job, candidates, min_nodes, max_nodes, req_nodes, mode, nullptr,
-                          preempted, excluded_cores);
-}
-
 int Chooser::refine(const JobTest& test, bitstr_t* candidates) {
     if (explanations_.size() >= max_explanations) explanations_.clear();
-    explanations_.erase(test.job);
+    explanations_.erase(test.job());
 
-    const Result<JobChoice> choice = job_choice(test.job, test.nodes);
+    const Result<JobChoice> choice = job_choice(test.job(), test.nodes());
     if (!choice && choice.error().code == ErrorCode::usage) return SLURM_SUCCESS;  // no GPUs
     std::vector<NodeGpus> gpus;
-    Explanation wanted = look_up(test.job, choice, gpus);
+    Explanation wanted = look_up(test.job(), choice, gpus);
     const bool changed = std::any_of(wanted.nodes.begin(), wanted.nodes.end(),
                                      [](const Chosen& node) { return node.best != node.stock; });
     int rc = SLURM_SUCCESS;
@@ -54,14 +44,14 @@ int Chooser::refine(const JobTest& test, bitstr_t* candidates) {
         wanted.forwarded = "no cores near the best set";
         // The failed call left its traces in the job record: ask as stock Slurm did, for what it
         // gave.
-        rc = test.ask_in_peace(stock_, candidates);
-        bit_copybits(test.nodes, candidates);
+        rc = test.ask_in_peace(stock_.job_test, candidates);
+        bit_copybits(test.nodes(), candidates);
     }
     if (!wanted.forwarded.empty()) {
         ++forwarded_[wanted.forwarded];
         for (Chosen& node : wanted.nodes) node.best = node.stock;
     }
-    explanations_.emplace(test.job, std::move(wanted));
+    explanations_.emplace(test.job(), std::move(wanted));
     return rc;
 }
 
@@ -113,16 +103,16 @@ Chooser::Explanation Chooser::look_up(const job_record_t* job, const Result<JobC
 
 bool Chooser::apply(const JobTest& test, const Explanation& wanted,
                     const std::vector<NodeGpus>& gpus) {
-    const Bitmap narrowed(test.nodes);
+    const Bitmap narrowed(test.nodes());
     int rc = SLURM_ERROR;
     {
         HiddenGpus hidden;
         for (std::size_t i = 0; i < gpus.size(); ++i)
             hidden.hide(gpus[i].state, gpus[i].free - wanted.nodes[i].best);
-        rc = test.ask_in_peace(stock_, narrowed.bits);
+        rc = test.ask_in_peace(stock_.job_test, narrowed.bits);
     }
-    if (rc != SLURM_SUCCESS || !bit_equal(narrowed.bits, test.nodes)) return false;
-    const Result<JobChoice> got = job_choice(test.job, narrowed.bits);
+    if (rc != SLURM_SUCCESS || !bit_equal(narrowed.bits, test.nodes())) return false;
+    const Result<JobChoice> got = job_choice(test.job(), narrowed.bits);
     return got && std::equal(got->nodes.begin(), got->nodes.end(), wanted.nodes.begin(),
                              wanted.nodes.end(), [](const NodeChoice& a, const Chosen& b) {
                                  return a.node == b.node && a.gpus == b.best;
@@ -181,14 +171,18 @@ void Chooser::survey() {
     const auto snapshot = tables_.snapshot();
     for (int i = 0; i < node_record_count; ++i) {
         const auto here = node_gpus(node_record_table_ptr[i]);
-        if (here && !snapshot->find(here->node, here->count)) offer(*here);
+        if (here && !snapshot->has_file_for(here->node, here->count)) offer(*here);
     }
 }
 
 void Chooser::offer(const NodeGpus& node) const {
-    if (!tables_.wants(node.node, node.count)) return;
+    const uint64_t fingerprint = gres_fingerprint(node);
+    if (!tables_.wants(node.node, fingerprint)) return;
     Result<GpuGraph> graph = gres_graph(node);
-    if (graph && graph->informative()) tables_.offer(node.node, *std::move(graph));
+    if (!graph)
+        tables_.refuse(node.node, fingerprint, graph.error().message);
+    else if (graph->informative())
+        tables_.offer(node.node, fingerprint, *std::move(graph));
 }
 
 }  // namespace sluice::slurm

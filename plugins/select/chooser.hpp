@@ -16,23 +16,6 @@
 
 namespace sluice::slurm {
 
-/// The arguments of job_test, in its order.
-struct JobTest {
-    job_record_t* job;
-    bitstr_t* nodes;
-    uint32_t min_nodes;
-    uint32_t max_nodes;
-    uint32_t req_nodes;
-    uint16_t mode;
-    List preemptees;
-    List* preempted;
-    bitstr_t* excluded_cores;
-
-    int ask(const SelectOps& stock, bitstr_t* candidates) const;
-    /// The same without jobs that may be preempted: for what starts without.
-    int ask_in_peace(const SelectOps& stock, bitstr_t* candidates) const;
-};
-
 /// Called under slurmctld's job and node write locks, which is all the locking it needs.
 class Chooser {
   public:

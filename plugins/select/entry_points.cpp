@@ -69,18 +69,15 @@ int fini(void) noexcept {
 SLUICE_SELECT_FORWARDED(SLUICE_FORWARD)
 #undef SLUICE_FORWARD
 
-int select_p_job_test(job_record_t* job, bitstr_t* nodes, uint32_t min_nodes, uint32_t max_nodes,
-                      uint32_t req_nodes, uint16_t mode, List preemptees, List* preempted,
-                      bitstr_t* excluded_cores) noexcept {
-    const JobTest test{job,  nodes,      min_nodes, max_nodes,     req_nodes,
-                       mode, preemptees, preempted, excluded_cores};
+int select_p_job_test(SLUICE_JOB_TEST_PARAMETERS) noexcept {
+    const JobTest test({SLUICE_JOB_TEST_ARGUMENTS});
     // Only a job that starts now is refined; what is only tested or planned is stock Slurm's.
-    if (!controller || mode != SELECT_MODE_RUN_NOW || !job || !nodes) return test.ask(stock, nodes);
+    if (!controller || test.mode() != SELECT_MODE_RUN_NOW || !job || !nodes)
+        return test.ask(stock.job_test, nodes);
 
     bitstr_t* candidates = bit_copy(nodes);
-    int rc = test.ask(stock, nodes);
-    const bool preempts = preempted && *preempted && list_count(*preempted) > 0;
-    if (rc == SLURM_SUCCESS && !preempts) {
+    int rc = test.ask(stock.job_test, nodes);
+    if (rc == SLURM_SUCCESS && !test.preempts()) {
         const bool refined = guarded("job_test", [&] {
             bitstr_t* again = bit_copy(candidates);
             rc = controller->chooser.refine(test, again);
@@ -88,7 +85,7 @@ int select_p_job_test(job_record_t* job, bitstr_t* nodes, uint32_t min_nodes, ui
         });
         if (!refined) {
             bit_copybits(nodes, candidates);
-            rc = test.ask(stock, nodes);
+            rc = test.ask(stock.job_test, nodes);
         }
     }
     bit_free(candidates);

@@ -26,7 +26,7 @@ void NodeTables::reload() {
     {
         const std::lock_guard lock(mutex_);
         reload_ = true;
-        offered_gpus_.clear();
+        fingerprints_.clear();
     }
     wake_.notify_one();
 }
@@ -41,19 +41,29 @@ void NodeTables::publish(std::shared_ptr<const Snapshot> snapshot) {
     snapshot_ = std::move(snapshot);
 }
 
-bool NodeTables::wants(const std::string& node, int gpus) const {
+bool NodeTables::wants(const std::string& node, std::uint64_t fingerprint) const {
     const std::lock_guard lock(mutex_);
-    const auto offered = offered_gpus_.find(node);
-    return offered == offered_gpus_.end() || offered->second != gpus;
+    const auto offered = fingerprints_.find(node);
+    return offered == fingerprints_.end() || offered->second != fingerprint;
 }
 
-void NodeTables::offer(const std::string& node, GpuGraph graph) {
+void NodeTables::offer(const std::string& node, std::uint64_t fingerprint, GpuGraph graph) {
     {
         const std::lock_guard lock(mutex_);
-        offered_gpus_[node] = graph.size();
+        fingerprints_[node] = fingerprint;
         offered_.insert_or_assign(node, std::move(graph));
     }
     wake_.notify_one();
+}
+
+void NodeTables::refuse(const std::string& node, std::uint64_t fingerprint,
+                        const std::string& why) {
+    {
+        const std::lock_guard lock(mutex_);
+        fingerprints_[node] = fingerprint;
+    }
+    options_.log_error("gres.conf for node " + node + ": " + why +
+                       "; stock Slurm chooses its GPUs");
 }
 
 void NodeTables::run() {
@@ -149,13 +159,24 @@ void NodeTables::compile(const std::map<std::string, GpuGraph>& offered) {
     publish(std::move(next));
 }
 
+namespace {
+
+std::shared_ptr<const BestSets> table_in(const NodeTables::Tables& tables, std::string_view node,
+                                         int gpus) {
+    const auto table = tables.find(node);
+    const bool fits = table != tables.end() && table->second && table->second->size() == gpus;
+    return fits ? table->second : nullptr;
+}
+
+}  // namespace
+
 std::shared_ptr<const BestSets> NodeTables::Snapshot::find(std::string_view node, int gpus) const {
-    for (const Tables* tables : {&by_file, &by_gres}) {
-        const auto table = tables->find(node);
-        if (table != tables->end() && table->second && table->second->size() == gpus)
-            return table->second;
-    }
-    return nullptr;
+    auto table = table_in(by_file, node, gpus);
+    return table ? table : table_in(by_gres, node, gpus);
+}
+
+bool NodeTables::Snapshot::has_file_for(std::string_view node, int gpus) const {
+    return table_in(by_file, node, gpus) != nullptr;
 }
 
 bool NodeTables::Snapshot::knows(std::string_view node) const {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -47,16 +48,20 @@ class NodeTables {
         /// The table of a node with so many GPUs; a topology file goes before gres.conf. Null where
         /// there is none of that size.
         std::shared_ptr<const BestSets> find(std::string_view node, int gpus) const;
+        /// True where that table is a topology file's.
+        bool has_file_for(std::string_view node, int gpus) const;
         /// True where a topology file or gres.conf told about the node.
         bool knows(std::string_view node) const;
     };
     std::shared_ptr<const Snapshot> snapshot() const;
 
-    /// True where offer() would bring news: the node was not offered with so many GPUs since the
-    /// last reload().
-    bool wants(const std::string& node, int gpus) const;
+    /// True where offer() would bring news: the node was not offered with this fingerprint since
+    /// the last reload(). Its links may be known later than its cores.
+    bool wants(const std::string& node, std::uint64_t fingerprint) const;
     /// What gres.conf says about a node. Queued; the table appears in a later snapshot().
-    void offer(const std::string& node, GpuGraph graph);
+    void offer(const std::string& node, std::uint64_t fingerprint, GpuGraph graph);
+    /// What gres.conf says about a node cannot be: logged, once.
+    void refuse(const std::string& node, std::uint64_t fingerprint, const std::string& why);
 
   private:
     void run();
@@ -73,7 +78,8 @@ class NodeTables {
     bool stop_ = false;
     bool reload_ = false;
     std::map<std::string, GpuGraph> offered_;  // waiting for the thread
-    std::map<std::string, int> offered_gpus_;  // since the last reload
+    std::map<std::string, std::uint64_t>
+        fingerprints_;  // of what was offered since the last reload
     std::shared_ptr<const Snapshot> snapshot_;
     std::map<std::string, std::shared_ptr<const BestSets>> by_fingerprint_;  // the thread's alone
     std::set<std::string> said_;  // in the last load(); the thread's alone

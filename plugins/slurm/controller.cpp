@@ -208,7 +208,7 @@ Result<ClusterFacts> read_cluster() {
     if (!in_control()) return not_in_control();
     const auto positions = read_nodes(facts.nodes);
 
-    ListIterator jobs = list_iterator_create(job_list);
+    auto* jobs = list_iterator_create(job_list);
     while (const auto* job = static_cast<const job_record_t*>(list_next(jobs))) {
         if (job->magic != JOB_MAGIC || (IS_JOB_FINISHED(job) && !IS_JOB_COMPLETING(job))) continue;
         JobFacts job_facts = facts_of(job, positions, now);
@@ -216,7 +216,7 @@ Result<ClusterFacts> read_cluster() {
     }
     list_iterator_destroy(jobs);
 
-    ListIterator partitions = list_iterator_create(part_list);
+    auto* partitions = list_iterator_create(part_list);
     while (const auto* partition = static_cast<const part_record_t*>(list_next(partitions))) {
         PartitionFacts part;
         part.name = partition->name ? partition->name : "";
@@ -261,6 +261,8 @@ Status set_requested_gpus(std::uint32_t id, int gpus, bool release) {
             return slurm_status(ESLURM_INVALID_GRES, id, "resize");
         }
         rc = change.apply(job->user_id);
+        // "Not available now" tells of a change that was made, after which the job cannot start.
+        if (rc == ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE) rc = SLURM_SUCCESS;
         if (release && rc == SLURM_SUCCESS) {
             // Its owner may not release a job that Slurm holds; it was Sluice that had it ask for
             // what is not there.

@@ -3,6 +3,8 @@
 
 #include <set>
 
+#include "plugins/slurm/release.hpp"
+
 namespace sluice::slurm {
 namespace {
 
@@ -13,7 +15,7 @@ gres_node_state_t* gpu_state_of_node(const node_record_t* node) {
     if (!node || !node->gres_list) return nullptr;
     static const uint32_t gpu_id = gres_build_id(const_cast<char*>(gpu_name));
     gres_node_state_t* found = nullptr;
-    ListIterator records = list_iterator_create(node->gres_list);
+    auto* records = list_iterator_create(node->gres_list);
     while (auto* record = static_cast<gres_state_t*>(list_next(records))) {
         if (record->plugin_id == gpu_id) found = static_cast<gres_node_state_t*>(record->gres_data);
     }
@@ -22,11 +24,11 @@ gres_node_state_t* gpu_state_of_node(const node_record_t* node) {
 }
 
 // All gpu records of a job's list: a job that asks for two types has two.
-std::vector<const gres_job_state_t*> gpu_states_of_job(List list) {
+std::vector<const gres_job_state_t*> gpu_states_of_job(xlist* list) {
     std::vector<const gres_job_state_t*> found;
     if (!list) return found;
     static const uint32_t gpu_id = gres_build_id(const_cast<char*>(gpu_name));
-    ListIterator records = list_iterator_create(list);
+    auto* records = list_iterator_create(list);
     while (auto* record = static_cast<gres_state_t*>(list_next(records))) {
         if (record->plugin_id == gpu_id)
             found.push_back(static_cast<const gres_job_state_t*>(record->gres_data));
@@ -57,7 +59,7 @@ std::optional<NodeGpus> node_gpus(const node_record_t* node) {
     gpus.node = node->name;
     gpus.count = static_cast<int>(size);
     gpus.free = GpuSet::first(gpus.count) - set_of(state->gres_bit_alloc);
-    gpus.shared = state->alt_gres_ns != nullptr;
+    gpus.shared = are_shared(*state);
     gpus.state = state;
     std::set<uint32_t> types;
     for (int i = 0; i < state->topo_cnt; ++i) {
@@ -105,6 +107,28 @@ Result<GpuGraph> gres_graph(const NodeGpus& gpus) {
         }
     }
     return graph_of_gres(devices);
+}
+
+uint64_t gres_fingerprint(const NodeGpus& gpus) {
+    const gres_node_state_t& state = *gpus.state;
+    uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, a number at a time
+    const auto mix = [&hash](int64_t number) {
+        hash = (hash ^ static_cast<uint64_t>(number)) * 0x100000001b3;
+    };
+    mix(gpus.count);
+    for (int gpu = 0; state.links_cnt && gpu < state.link_len; ++gpu) {
+        for (int peer = 0; peer < state.link_len; ++peer) mix(state.links_cnt[gpu][peer]);
+    }
+    for (int i = 0; i < state.topo_cnt; ++i) {
+        for (bitstr_t** bits : {state.topo_gres_bitmap, state.topo_core_bitmap}) {
+            if (!bits || !bits[i]) continue;
+            mix(bit_ffs(bits[i]));
+            mix(bit_fls(bits[i]));
+            mix(bit_set_count(bits[i]));
+        }
+        if (state.topo_type_id) mix(state.topo_type_id[i]);
+    }
+    return hash;
 }
 
 Result<JobChoice> job_choice(const job_record_t* job, const bitstr_t* nodes) {

@@ -36,6 +36,9 @@ GpuSet gpus_of_type(const NodeGpus& gpus, uint32_t type_id);
 /// it.
 Result<GpuGraph> gres_graph(const NodeGpus& gpus);
 
+/// Changes when gres_graph() does; cheap, for it is asked often.
+uint64_t gres_fingerprint(const NodeGpus& gpus);
+
 /// What the last successful job_test chose for a job.
 struct NodeChoice {
     int node = 0;  ///< index into the node table

@@ -7,10 +7,30 @@
 #include "plugins/slurm/built_for.hpp"
 #include "plugins/slurm/slurm.hpp"
 
+namespace sluice::slurm {
+
+/// What stands before "gpu:2" in a job's TRES texts; the form changed with 23.11.
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+inline constexpr char gres_prefix[] = "gres/";
+#else
+inline constexpr char gres_prefix[] = "gres:";
+#endif
+
+/// Whether gres/shard or gres/mps live on the GPUs of a node; the field was renamed with 23.02.
+inline bool are_shared(const gres_node_state_t& gpus) {
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
+    return gpus.alt_gres != nullptr;
+#else
+    return gpus.alt_gres_ns != nullptr;
+#endif
+}
+
+}  // namespace sluice::slurm
+
 /// Parameters of job_submit's job_modify(); `err_msg` came with 23.02.
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
 #define SLUICE_JOB_MODIFY_PARAMETERS \
-    job_desc_msg_t *request, job_record_t *job, uint32_t submit_uid, char **err_msg
+    job_desc_msg_t *request, job_record_t *job, uint32_t submit_uid, char **
 #else
 #define SLUICE_JOB_MODIFY_PARAMETERS job_desc_msg_t *request, job_record_t *job, uint32_t submit_uid
 #endif

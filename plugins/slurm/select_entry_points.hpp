@@ -1,83 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The entry points of a select plugin (Slurm 22.05: src/common/select.c, node_select_syms), as a
-// table. Each line is
+// The entry points of a select plugin, as a table; one file a release, select_RELEASE.hpp, has
+//
+//     SLUICE_SELECT_PLUGIN_ID        the plugin's number
+//     SLUICE_JOB_TEST_PARAMETERS     of select_p_job_test(), and
+//     SLUICE_JOB_TEST_ARGUMENTS      their names
+//     SLUICE_SELECT_FORWARDED(X)     entry points that only pass on,
+//     SLUICE_SELECT_OWN(X)           and those with a part of ours in
+//     plugins/select/entry_points.cpp
+//
+// each line of the last two being
+//
 //     X(return type, name without "select_p_", (parameters), (arguments))
-// SLUICE_SELECT_FORWARDED only pass on, SLUICE_SELECT_OWN have a part of ours in
-// plugins/select/entry_points.cpp.
 #pragma once
+
+#include <tuple>
 
 #include "plugins/slurm/slurm.hpp"
 
-#if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(22, 5, 0) || \
-    SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(22, 6, 0)
-#error "sluice: no table of select entry points for this release of Slurm: 22.05 is known"
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(22, 5, 0) && \
+    SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(22, 6, 0)
+#include "plugins/slurm/select_22_05.hpp"
+#elif SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0) && \
+    SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(24, 12, 0)
+#include "plugins/slurm/select_24_11.hpp"
+#else
+#error \
+    "sluice: no table of select entry points for this release of Slurm: 22.05 and 24.11 are known"
 #endif
-
-#define SLUICE_SELECT_FORWARDED(X)                                                                \
-    X(int, state_save, (char* dir_name), (dir_name))                                              \
-    X(int, state_restore, (char* dir_name), (dir_name))                                           \
-    X(int, job_init, (List jobs), (jobs))                                                         \
-    X(int, node_init, (void), ())                                                                 \
-    X(int, job_ready, (job_record_t * job), (job))                                                \
-    X(int, job_expand, (job_record_t * from, job_record_t * to), (from, to))                      \
-    X(int, job_resized, (job_record_t * job, node_record_t * node), (job, node))                  \
-    X(int, job_signal, (job_record_t * job, int signal), (job, signal))                           \
-    X(int, job_fini, (job_record_t * job), (job))                                                 \
-    X(int, job_suspend, (job_record_t * job, bool indefinitely), (job, indefinitely))             \
-    X(int, job_resume, (job_record_t * job, bool indefinitely), (job, indefinitely))              \
-    X(bitstr_t*, step_pick_nodes,                                                                 \
-      (job_record_t * job, select_jobinfo_t * info, uint32_t nodes, bitstr_t * *available),       \
-      (job, info, nodes, available))                                                              \
-    X(int, step_start, (step_record_t * step), (step))                                            \
-    X(int, step_finish, (step_record_t * step, bool killing), (step, killing))                    \
-    X(int, select_nodeinfo_pack, (select_nodeinfo_t * info, buf_t * buffer, uint16_t version),    \
-      (info, buffer, version))                                                                    \
-    X(int, select_nodeinfo_unpack, (select_nodeinfo_t * *info, buf_t * buffer, uint16_t version), \
-      (info, buffer, version))                                                                    \
-    X(select_nodeinfo_t*, select_nodeinfo_alloc, (void), ())                                      \
-    X(int, select_nodeinfo_free, (select_nodeinfo_t * info), (info))                              \
-    X(int, select_nodeinfo_set, (job_record_t * job), (job))                                      \
-    X(int, select_nodeinfo_get,                                                                   \
-      (select_nodeinfo_t * info, enum select_nodedata_type type, enum node_states state,          \
-       void* data),                                                                               \
-      (info, type, state, data))                                                                  \
-    X(select_jobinfo_t*, select_jobinfo_alloc, (void), ())                                        \
-    X(int, select_jobinfo_free, (select_jobinfo_t * info), (info))                                \
-    X(int, select_jobinfo_set,                                                                    \
-      (select_jobinfo_t * info, enum select_jobdata_type type, void* data), (info, type, data))   \
-    X(int, select_jobinfo_get,                                                                    \
-      (select_jobinfo_t * info, enum select_jobdata_type type, void* data), (info, type, data))   \
-    X(select_jobinfo_t*, select_jobinfo_copy, (select_jobinfo_t * info), (info))                  \
-    X(int, select_jobinfo_pack, (select_jobinfo_t * info, buf_t * buffer, uint16_t version),      \
-      (info, buffer, version))                                                                    \
-    X(int, select_jobinfo_unpack, (select_jobinfo_t * *info, buf_t * buffer, uint16_t version),   \
-      (info, buffer, version))                                                                    \
-    X(char*, select_jobinfo_sprint, (select_jobinfo_t * info, char* text, size_t size, int mode), \
-      (info, text, size, mode))                                                                   \
-    X(char*, select_jobinfo_xstrdup, (select_jobinfo_t * info, int mode), (info, mode))           \
-    X(int, get_info_from_plugin,                                                                  \
-      (enum select_plugindata_info type, job_record_t * job, void* data), (type, job, data))      \
-    X(int, update_node_config, (int index), (index))                                              \
-    X(bitstr_t*, resv_test,                                                                       \
-      (resv_desc_msg_t * description, uint32_t nodes, bitstr_t * available, bitstr_t * *cores),   \
-      (description, nodes, available, cores))
-
-#define SLUICE_SELECT_OWN(X)                                                                      \
-    X(int, job_test,                                                                              \
-      (job_record_t * job, bitstr_t * nodes, uint32_t min_nodes, uint32_t max_nodes,              \
-       uint32_t req_nodes, uint16_t mode, List preemptees, List * preempted,                      \
-       bitstr_t * excluded_cores),                                                                \
-      (job, nodes, min_nodes, max_nodes, req_nodes, mode, preemptees, preempted, excluded_cores)) \
-    X(int, job_begin, (job_record_t * job), (job))                                                \
-    X(int, select_nodeinfo_set_all, (void), ())                                                   \
-    X(int, reconfigure, (void), ())
 
 namespace sluice::slurm {
 
-/// The number under which Slurm files what this plugin packs: 22.05 to 24.11 load every select
-/// plugin in PluginDir and stop at a number seen twice. Slurm's own end at 110.
-inline constexpr uint32_t select_plugin_id = 151;
+inline constexpr uint32_t select_plugin_id = SLUICE_SELECT_PLUGIN_ID;
 
 /// The entry points of one loaded select plugin.
 struct SelectOps {
@@ -93,6 +47,45 @@ inline constexpr const char* select_symbols[] = {
 #define SLUICE_NAME(type, name, parameters, arguments) "select_p_" #name,
     SLUICE_SELECT_FORWARDED(SLUICE_NAME) SLUICE_SELECT_OWN(SLUICE_NAME)
 #undef SLUICE_NAME
+};
+
+/// One call of job_test. Where an argument stands is the same in every release; how many follow is
+/// not.
+class JobTest {
+  public:
+    using Function = decltype(SelectOps::job_test);
+    template <typename... Arguments>
+    static std::tuple<Arguments...> tuple_of(int (*)(Arguments...));
+    using Arguments = decltype(tuple_of(Function()));
+
+    explicit JobTest(Arguments arguments) : arguments_(arguments) {}
+
+    job_record_t* job() const { return std::get<0>(arguments_); }
+    /// In: the candidates; out: those chosen.
+    bitstr_t* nodes() const { return std::get<1>(arguments_); }
+    uint16_t mode() const { return std::get<5>(arguments_); }
+    /// True once a call has chosen jobs to be preempted.
+    bool preempts() const {
+        xlist** chosen = std::get<7>(arguments_);
+        return chosen && *chosen && list_count(*chosen) > 0;
+    }
+
+    /// The same call of `function` with other candidates.
+    int ask(Function function, bitstr_t* candidates) const {
+        Arguments changed = arguments_;
+        std::get<1>(changed) = candidates;
+        return std::apply(function, changed);
+    }
+    /// That without jobs that may be preempted: for what starts without.
+    int ask_in_peace(Function function, bitstr_t* candidates) const {
+        Arguments changed = arguments_;
+        std::get<1>(changed) = candidates;
+        std::get<6>(changed) = nullptr;
+        return std::apply(function, changed);
+    }
+
+  private:
+    Arguments arguments_;
 };
 
 }  // namespace sluice::slurm

@@ -4,25 +4,39 @@
 // common/: the headers of Slurm define macros with everyday names.
 #pragma once
 
+#include <cmath>
+#include <cstdlib>
+
 #include "config.h"
+
+// A field of that name came with 24.11 (src/common/extra_constraints.h); C++ has the word for
+// itself.
+#define operator operator_
 
 extern "C" {
 // slurm_xlator.h has to be the first of them: it renames what libslurm exports.
 #include "src/common/slurm_xlator.h"
 //
 #include "src/common/bitstring.h"
-#include "src/common/gres.h"
 #include "src/common/job_resources.h"
 #include "src/common/list.h"
 #include "src/common/node_conf.h"
 #include "src/common/plugin.h"
 #include "src/common/read_config.h"
 #include "src/common/run_in_daemon.h"
-#include "src/common/select.h"
 #include "src/common/xmalloc.h"
 #include "src/common/xstring.h"
 #include "src/slurmctld/slurmctld.h"
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
+#include "src/interfaces/gres.h"
+#include "src/interfaces/select.h"
+#else
+#include "src/common/gres.h"
+#include "src/common/select.h"
+#endif
 }
+
+#undef operator
 
 // Slurm loads a select plugin into its clients, too, and so into every program that is linked with
 // the public libslurm, which exports few of these (select/cons_tres leaves them to lazy binding).
@@ -32,8 +46,10 @@ extern "C" {
 #pragma weak bit_copybits
 #pragma weak bit_equal
 #pragma weak bit_ffs
+#pragma weak bit_fls
 #pragma weak bit_fmt
 #pragma weak bit_set
+#pragma weak bit_set_count
 #pragma weak bit_size
 #pragma weak bit_test
 #pragma weak get_extra_conf_path

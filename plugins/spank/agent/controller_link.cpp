@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "plugins/spank/agent/controller_link.hpp"
 
+#include <cerrno>
 #include <memory>
 
 #include "common/report/summary.hpp"
@@ -32,7 +33,7 @@ void connect() {
 Result<JobInfo> load_job(std::uint32_t id) {
     job_info_msg_t* raw = nullptr;
     if (slurm_load_job(&raw, id, SHOW_DETAIL) != SLURM_SUCCESS) {
-        const int code = slurm_get_errno();
+        const int code = errno;
         return {code == ESLURM_INVALID_JOB_ID ? ErrorCode::not_found : ErrorCode::unreachable,
                 slurm_strerror(code)};
     }
@@ -53,7 +54,7 @@ Status send_record(std::uint32_t id, const std::string& record) {
     request.job_id = id;
     request.comment = comment.data();
     if (slurm_update_job(&request) == SLURM_SUCCESS) return {};
-    return {ErrorCode::unreachable, slurm_strerror(slurm_get_errno())};
+    return {ErrorCode::unreachable, slurm_strerror(errno)};
 }
 
 }  // namespace sluice::agent
