@@ -14,7 +14,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from . import config_files, description as descriptions, installation, ports, processes, records
+from . import config_files, description as descriptions, installation, ports, processes, records, releases
 from .errors import ClusterError, UsageError
 from .layout import Layout
 
@@ -304,7 +304,7 @@ class Cluster:
             _write(layout.etc / "sluice.conf", config_files.sluice_conf(layout, self._copy_topologies(), self.sluice))
         (layout.secret / "munge.key").write_bytes(secrets.token_bytes(128))
         (layout.secret / "munge.key").chmod(0o600)
-        _write(layout.record, json.dumps({"stock": self.stock, "dbd": self.dbd, "nodes": self.nodes, "ports": self.ports}, indent=1))
+        _write(layout.record, json.dumps({"release": releases.own(), "stock": self.stock, "dbd": self.dbd, "nodes": self.nodes, "ports": self.ports}, indent=1))
 
     def _copy_topologies(self):
         """Puts each topology file where Sluice looks for it. Returns (file name, host list) of every group that has one."""
@@ -336,7 +336,9 @@ class Cluster:
         sql = ("CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\n"
                + installation.mariadb_system_tables().read_text(encoding="utf-8")
                + "INSERT INTO global_priv VALUES ('localhost', 'root', "
-                 "'{\"access\":18446744073709551615,\"plugin\":\"unix_socket\"}');\n")
+                 "'{\"access\":18446744073709551615,\"plugin\":\"unix_socket\"}');\n"
+               # slurmdbd would make it, but with libmariadb 11.8.9 cannot go on in the connection that missed it.
+               + f"CREATE DATABASE {config_files.DATABASE};\n")
         script = self.layout.secret / "system_tables.sql"
         _write(script, sql)
         with open(script, encoding="utf-8") as tables:

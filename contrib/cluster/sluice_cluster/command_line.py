@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 
-from . import installation, processes
+from . import installation, processes, releases
 from .cluster import Cluster
 from .errors import ClusterError, UsageError
 
@@ -23,6 +23,7 @@ def main(argv):
     arguments.client = client
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
+        _go_to_release(arguments, argv)
         return arguments.command(arguments)
     except ClusterError as error:
         print(f"cluster: {error}", file=sys.stderr)
@@ -32,6 +33,19 @@ def main(argv):
         return ClusterError.exit_code
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
+
+
+def _go_to_release(arguments, argv):
+    """Does not return where the cluster is of another release of Slurm than this machine's."""
+    starts = arguments.command is _start
+    release = arguments.release if starts else releases.recorded(arguments.directory)
+    if not release or release == releases.own():
+        return
+    if arguments.command is _env:
+        raise ClusterError(f"the cluster's Slurm is {release}, of which this shell has no programs: "
+                           f"{_self()} run {shlex.quote(arguments.directory)} -- bash")
+    variables = {"SLUICE_BUILD": releases.build(release)} if starts and not arguments.plugin_dir else {}
+    releases.run_again(release, os.path.realpath(sys.argv[0]), argv, **variables)
 
 
 def _parser():
@@ -49,6 +63,8 @@ def _parser():
     start.add_argument("--plugin-dir", action="append", default=[], metavar="FOLDER",
                        help="where Sluice's plugins are, may be given again; default: the build tree $SLUICE_BUILD, else as installed")
     start.add_argument("--stock", action="store_true", help="plain Slurm, without Sluice")
+    start.add_argument("--release", metavar="RELEASE", choices=("22.05", "24.11"),
+                       help="of Slurm, 22.05 or 24.11; default: this machine's. Another one is brought and Sluice built for it, see contrib/with-release")
     start.add_argument("--no-dbd", action="store_true", help="no accounting: neither MariaDB nor slurmdbd")
 
     _command(commands, "stop", _stop, "end every process of the cluster, jobs included")

@@ -7,6 +7,7 @@ from .description import gpu_cores
 from .errors import UsageError
 
 CLUSTER_NAME = "sluice"
+DATABASE = "slurm_acct_db"
 
 
 class Settings:
@@ -140,7 +141,7 @@ DbdPort={port}
 StorageType=accounting_storage/mysql
 StorageHost=localhost
 StorageUser=root
-StorageLoc=slurm_acct_db
+StorageLoc={DATABASE}
 PluginDir={plugin_dir}
 LogFile={layout.log}/slurmdbd.log
 PidFile={layout.run}/slurmdbd.own.pid

@@ -2,6 +2,7 @@
 """Where Slurm, MariaDB and Sluice's own plugins are on this machine."""
 
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -38,6 +39,15 @@ def program(name):
     if not found:
         raise ClusterError(f"{name} is not installed: on Debian, apt-get install {_PACKAGES.get(name, name)}")
     return found
+
+
+def slurm_release():
+    """(24, 11) for Slurm 24.11.5."""
+    version = subprocess.run([program("slurmctld"), "-V"], capture_output=True, text=True, check=False).stdout
+    release = re.search(r"slurm\S* (\d+)\.(\d+)\.", version)
+    if not release:
+        raise ClusterError(f"slurmctld -V says {version!r}, which names no release")
+    return int(release[1]), int(release[2])
 
 
 def built_tool():

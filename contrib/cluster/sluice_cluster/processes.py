@@ -6,7 +6,7 @@ Children stay in it whatever they do: a job's process that has left its parent, 
 label, and no record of pids is needed, so a cluster is found after any of it, or the program that started it, was killed.
 
 Where making namespaces is forbidden (a container without CAP_SYS_ADMIN), what is found is: daemons and jobs by their
-environment, slurmstepd, which wipes its own, by its folder, and the descendants of those. Then only a job's process that
+environment, slurmstepd, which wipes its own, by its folder and files, and the descendants of those. Then only a job's process that
 has left both its environment and its parents escapes.
 """
 
@@ -157,7 +157,15 @@ def _is_marked(pid, directory):
         if b"SLURM_CONF=" + path + b"/etc/slurm.conf" in variables:
             if any(variable.startswith(b"SLURMD_NODENAME=") for variable in variables):
                 return True
-        return (os.path.basename(os.readlink(f"/proc/{pid}/exe")) in ("slurmctld", "slurmstepd")
-                and os.readlink(f"/proc/{pid}/cwd") == f"{directory}/log")
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe")) in ("slurmctld", "slurmstepd") and _uses(pid, directory)
     except OSError:
         return False
+
+
+def _uses(pid, directory):
+    """Works in the folder, or has a file below it open."""
+    for link in (Path(f"/proc/{pid}/cwd"), *Path(f"/proc/{pid}/fd").iterdir()):
+        with contextlib.suppress(OSError):
+            if os.readlink(link).startswith(f"{directory}/"):
+                return True
+    return False
