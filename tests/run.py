@@ -3,7 +3,8 @@
 """Runs every test of the tree against one build, a line a test as it ends, and says "N passed, N failed" at the end.
 
 In order: the unit tests, what else `make check` runs (the replay of the fuzz corpora, the command line), the rules of the tree,
-and the tests on real daemons, some of these side by side. SLUICE_FULL_TESTS=1 asks for the long forms.
+and the tests on real daemons, some of these side by side. SLUICE_FULL_TESTS=1 asks for the long forms. With --release those on real
+daemons run a second time where contrib/with-release has that release of Slurm, each name with the release before it.
 """
 
 import argparse
@@ -30,6 +31,8 @@ sys.path.insert(0, str(ROOT / "contrib" / "cluster"))
 
 from sluice_cluster import Cluster, processes  # noqa: E402  found by the line above
 
+WITH_RELEASE = ROOT / "contrib" / "with-release"
+ONCE = {"builds_test", "quickstart_test", "releases_test", "rules_test"}  # about the tree, or about several releases themselves
 _PROGRAM_SECONDS = 900
 _SILENT_SECONDS = 900  # a module in which no test ends for so long is ended
 _SKIPPED = 77  # exit status of a program of make check that cannot run here
@@ -203,7 +206,7 @@ def short_name(test):
     return test.id().partition(".")[2]
 
 
-def run_module_here(path, pipe, patterns):
+def run_module_here(path, title, pipe, patterns):
     """The process of one module."""
     sys.path.insert(0, str(path.parent))
     specification = importlib.util.spec_from_file_location(path.stem, path)
@@ -213,34 +216,36 @@ def run_module_here(path, pipe, patterns):
     selection = Selection(patterns)
     suite = unittest.TestSuite()
     for group in unittest.defaultTestLoader.loadTestsFromModule(module):
-        suite.addTest(unittest.TestSuite(test for test in group if f"{path.stem} {short_name(test)}" in selection))
+        suite.addTest(unittest.TestSuite(test for test in group if f"{title} {short_name(test)}" in selection))
     suite.run(PipedResult(pipe))
 
 
-def run_module(path, build, selection, report):
+def run_module(path, build, release, selection, report):
+    title = f"{release} {path.stem}" if release else path.stem
+    inside = [WITH_RELEASE, release, "/usr/bin/python3"] if release else [sys.executable]
     with tempfile.TemporaryDirectory(prefix="sluice-run-", ignore_cleanup_errors=True) as scratch:
         os.chmod(scratch, 0o1777)  # jobs of other users inherit TMPDIR
         ended, results = os.pipe()
-        process = subprocess.Popen([sys.executable, __file__, "--build", build, "--module", path, "--results", str(results), *selection.patterns],
+        process = subprocess.Popen([*inside, __file__, "--build", build, "--module", path, "--results", str(results), "--title", title, *selection.patterns],
                                    pass_fds=[results], env={**os.environ, "SLUICE_BUILD": str(build), "TMPDIR": scratch},
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         os.close(results)
         said = []
-        listener = threading.Thread(target=listen, args=(process, path.stem, said, report))
+        listener = threading.Thread(target=listen, args=(process, title, said, report))
         listener.start()
         silence = Silence(process)
         with os.fdopen(ended, encoding="utf-8") as lines:
             for line in lines:
                 silence.broken()
                 test = json.loads(line)
-                report.test(f"{path.stem} {test['name']}", test["outcome"], test["seconds"], test["output"])
+                report.test(f"{title} {test['name']}", test["outcome"], test["seconds"], test["output"])
         status = process.wait()
         silence.broken()
         left = stop_clusters(scratch)
         listener.join()
         if status or left:
             because = f"no test ended for {_SILENT_SECONDS} s" if silence.too_long else f"the module ended with status {status}"
-            report.test(f"{path.stem}", "FAIL", 0, "\n".join([*said[-50:], because, *(f"left running: {name}" for name in left)]))
+            report.test(title, "FAIL", 0, "\n".join([*said[-50:], because, *(f"left running: {name}" for name in left)]))
 
 
 def listen(process, name, said, report):
@@ -282,16 +287,30 @@ def stop_clusters(folder):
     return left
 
 
-def run_modules(build, selection, report, side_by_side):
+def build_for_release(release, build, report):
+    """What the tests on real daemons load beside the plugins, in the build of another release."""
+    began = time.monotonic()
+    made = subprocess.run([WITH_RELEASE, release, "make", "-s", "--no-print-directory", f"-j{os.cpu_count()}", "-C", build, "test-plugins"],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+    report.test(f"{release} build of the test plugins", "FAIL" if made.returncode else "ok", time.monotonic() - began, made.stdout)
+    return made.returncode == 0
+
+
+def run_modules(build, releases, selection, report, side_by_side):
     modules = queue.SimpleQueue()
     integration = sorted((TESTS / "integration").glob("*_test.py"), key=lambda path: (path.stem != "rules_test", path.stem))
-    for path in [*integration, *sorted((TESTS / "issues").glob("*_test.py"))]:
-        modules.put(path)
+    integration += sorted((TESTS / "issues").glob("*_test.py"))
+    for path in integration:
+        modules.put((path, build, ""))
+    for release, other_build in releases.items():
+        for path in integration:
+            if path.stem not in ONCE:
+                modules.put((path, other_build, release))
 
     def work():
         with contextlib.suppress(queue.Empty):
             while True:
-                run_module(modules.get_nowait(), build, selection, report)
+                run_module(*modules.get_nowait(), selection, report)
 
     workers = [threading.Thread(target=work) for _ in range(side_by_side)]
     for worker in workers:
@@ -309,26 +328,42 @@ def run_modules(build, selection, report, side_by_side):
         raise
 
 
+def release_and_rest(text):
+    release, equals, rest = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"'{text}' is not RELEASE=...")
+    return release, rest
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", required=True, type=Path, metavar="DIR", help="the build folder")
+    parser.add_argument("--release", action="append", default=[], metavar="RELEASE=BUILD", type=release_and_rest,
+                        help="also test on this release of Slurm, with this build for it")
+    parser.add_argument("--no-release", action="append", default=[], metavar="RELEASE=WHY", type=release_and_rest, help=argparse.SUPPRESS)
     parser.add_argument("--side-by-side", type=int, default=2, metavar="N", help="modules of tests on real daemons at a time (2)")
     parser.add_argument("patterns", nargs="*", metavar="PATTERN", help="only tests whose name holds one of these (with * and ?)")
     parser.add_argument("--module", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--title", default="", help=argparse.SUPPRESS)
     parser.add_argument("--results", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.module:
         with os.fdopen(options.results, "w", encoding="utf-8") as pipe:
-            run_module_here(options.module, pipe, options.patterns)
+            run_module_here(options.module, options.title, pipe, options.patterns)
         return 0
 
     build = options.build.resolve()
     selection = Selection(options.patterns)
     report = Report()
+    for release, why in options.no_release:
+        # Without the right to mount it cannot be tried; whatever else keeps it away is a failure.
+        report.test(f"{release} all tests", "skip" if "mounts are not permitted" in why else "FAIL", 0, why)
+    os.environ["SLUICE_OTHER_BUILDS"] = " ".join(f"{release}={folder}" for release, folder in options.release)
     try:
         if build_programs(build, report):
+            releases = {release: folder for release, folder in options.release if build_for_release(release, folder, report)}
             run_programs(build, selection, report)
-            run_modules(build, selection, report, max(1, options.side_by_side))
+            run_modules(build, releases, selection, report, max(1, options.side_by_side))
     except KeyboardInterrupt:
         report.end()
         return 130

@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from harness import EXAMPLES, ClusterTest, allocate, build_folder, end_job, gpu_errors, records, replace_file, sluice_lines, wait_for, wait_registered
+from harness import EXAMPLES, RECONFIGURE_STARTS_ANEW, ClusterTest, allocate, build_folder, end_job, gpu_errors, gpu_request, records, replace_file, sluice_lines, wait_for, wait_registered
 
 CLIQUES = f"Nodes=n1 Gpus=8 Sockets=2 CoresPerSocket=16 Topology={EXAMPLES}/two-cliques.topo-m.txt\n"
 RECORD = 'sluice1:{"r":0,"k":%d,"l":2.5,"n":3,"g":2}'
@@ -60,12 +60,15 @@ class Files(ClusterTest):
         self.assertEqual(gpu_errors(self.slurm), [])
         end_job(self.slurm, job)
         self.slurm.run(["srun", "--gpus=2", "--train-gpus=2", "true"], user="nobody")
+        # slurmctld, killed while a job completes, takes long to notice that it has.
+        wait_for(lambda: not self.slurm.run(["squeue", "-ha", "-t", "completing"]).stdout, 30, "no job on its way out")
 
     def at_start_and_on_reconfigure(self, breaking, pattern):
         breaking()
         with self.subTest("on scontrol reconfigure"):
             self.assert_told_once(self.reconfigure(), pattern)
-            self.assertEqual(self.reconfigure(), [], "once is enough")
+            if not RECONFIGURE_STARTS_ANEW:
+                self.assertEqual(self.reconfigure(), [], "once is enough")
             self.assert_jobs_run()
         with self.subTest("at the start"):
             self.assert_told_once(self.restart(), pattern)
@@ -106,10 +109,13 @@ class Files(ClusterTest):
 
     def test_the_configuration_before_stays(self):
         replace_file(self.conf, self.good[self.conf] + "nonsense\n")
-        self.assert_told_once(self.reconfigure(), "the configuration before stays in force")
-        job = allocate(self.slurm, "-N1", "--gpus=4")
-        self.assertEqual(self.slurm.job_gres()[job]["n1"], {0, 2, 4, 6}, "the topology file is still known")
-        end_job(self.slurm, job)
+        if RECONFIGURE_STARTS_ANEW:
+            self.assert_told_once(self.reconfigure(), "until it is right Sluice only advises")
+        else:
+            self.assert_told_once(self.reconfigure(), "the configuration before stays in force")
+            job = allocate(self.slurm, "-N1", "--gpus=4")
+            self.assertEqual(self.slurm.job_gres()[job]["n1"], {0, 2, 4, 6}, "the topology file is still known")
+            end_job(self.slurm, job)
 
     def test_missing_conf(self):
         self.conf.unlink()
@@ -197,7 +203,7 @@ class Advise(ClusterTest):
         waiting = slurm.sbatch(["-N1", "--gpus=4", "--train-gpus=1-8", "-o", "/dev/null"], "sleep 1000")
         wait_for(lambda: any(f"job {waiting}: would" in line for line in sluice_lines(slurm)), 20, "advice for a job that waits")
         fields = slurm.job(waiting)
-        self.assertEqual((fields["JobState"], fields["TresPerJob"]), ("PENDING", "gres:gpu:4"))
+        self.assertEqual((fields["JobState"], fields["TresPerJob"]), ("PENDING", gpu_request(4)))
         self.assertIn("would", fields["AdminComment"])
 
     def test_of_one_job(self):

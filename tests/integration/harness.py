@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "contrib" / "cluster"))
 
-from sluice_cluster import Cluster, ClusterError, hostlist, processes, records, wait_for  # noqa: E402  found by the line above
+from sluice_cluster import Cluster, ClusterError, hostlist, installation, processes, records, wait_for  # noqa: E402  found by the line above
 
 EXAMPLES = ROOT / "contrib" / "cluster" / "examples"
 FULL = os.environ.get("SLUICE_FULL_TESTS") == "1"
@@ -33,6 +33,16 @@ def build_folder():
     if not folder:
         raise unittest.SkipTest("SLUICE_BUILD names no build folder")
     return Path(folder).resolve()
+
+
+RELEASE = installation.slurm_release()
+# `scontrol reconfigure` replaces slurmctld by a new process, which knows nothing of what the old one had read.
+RECONFIGURE_STARTS_ANEW = RELEASE >= (23, 11)
+
+
+def gpu_request(count):
+    """How scontrol writes a request for GPUs."""
+    return f"gres{'/' if RELEASE >= (23, 11) else ':'}gpu:{count}"
 
 
 def say(text):
@@ -193,7 +203,7 @@ def _gpu_errors_now(cluster):
         if state not in ("RUNNING", "SUSPENDED", "COMPLETING"):
             continue
         total = sum(map(len, held.values()))
-        for name, value in (("TRES", fields.get("TRES", "")), ("squeue", queue.get(job, ""))):
+        for name, value in (("TRES", fields.get("TRES") or fields.get("AllocTRES", "")), ("squeue", queue.get(job, ""))):
             if cluster.dbd and tres_gpus(value) != total:
                 errors.append(f"job {job} holds {total} GPUs, its {name} says {value}")
         for node, indexes in held.items():

@@ -8,7 +8,7 @@ import re
 import subprocess
 import unittest
 
-from harness import FULL, ClusterTest, end_job, gpu_errors, say, sluice_lines, wait_for
+from harness import FULL, RELEASE, ClusterTest, end_job, gpu_errors, gpu_request, say, sluice_lines, wait_for
 
 SUBMITS = 3000 if FULL else 300
 FORGERIES = 10000 if FULL else 200
@@ -30,6 +30,7 @@ GOOD = [f"--train-{name}={good}" for name, (good, _) in VALUES.items()]
 # Submits past the SPANK plugin, as another program that talks to slurmctld would: argv is job_desc_msg_t::spank_job_env, the
 # script comes from the environment.
 PAST_SPANK = r"""
+#include <errno.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 #include <stdio.h>
@@ -55,7 +56,7 @@ int main(int count, char **words)
     job.spank_job_env = words + 1;
     job.spank_job_env_size = count - 1;
     int rc = slurm_submit_batch_job(&job, &answer);
-    int code = rc ? slurm_get_errno() : (int)answer->error_code;
+    int code = rc ? errno : (int)answer->error_code;
     if (answer && answer->job_submit_user_msg)
         printf("%s\n", answer->job_submit_user_msg);
     if (code)
@@ -216,17 +217,9 @@ class Good(OptionsTest):
         job = self.slurm.sbatch(["--gpus=2", "-o", "/dev/null"], "true", env=variables)
         self.assertTrue(self.is_marked(job))
 
-    def test_srun_gets_what_its_step_will_ask_for(self):
-        holder = self.slurm.sbatch(["-N1", "-w", "n1", "--gpus=6", "-o", "/dev/null"], "sleep 3")
-        other = self.slurm.sbatch(["-N1", "-w", "n2", "--gpus=8", "-o", "/dev/null"], "sleep 1000")
-        for job in (holder, other):
-            self.slurm.wait_job(job, "RUNNING")
-        for words in (["srun", "--gpus=4", "--train-gpus=1-8", "true"], ["salloc", "--gpus=4", "--train-gpus=1-8", "srun", "true"]):
-            self.slurm.run(words, timeout=60)
-
     def test_sizes_that_fit_the_nodes(self):
         job = self.slurm.sbatch(["-N2", "--train-gpus=1-8", "-o", "/dev/null"], "sleep 100")
-        self.assertEqual(self.slurm.wait_job(job, "RUNNING")["TresPerJob"], "gres:gpu:2")
+        self.assertEqual(self.slurm.wait_job(job, "RUNNING")["TresPerJob"], gpu_request(2))
         refused = self.slurm.run(["sbatch", "-N2", "--train-gpus=1,3,5", "--wrap", "true"], check=False)
         self.assertIn("none of --train-gpus=1,3,5 can be spread over 2 nodes evenly", refused.stderr)
 
@@ -245,7 +238,7 @@ class Good(OptionsTest):
     def test_sizes_alone_ask_for_the_smallest(self):
         job = self.slurm.sbatch(["--train-gpus=2-8", "-o", "/dev/null"], "sleep 100")
         fields = self.slurm.wait_job(job, "RUNNING")
-        self.assertEqual(fields["TresPerJob"], "gres:gpu:2")
+        self.assertEqual(fields["TresPerJob"], gpu_request(2))
 
     def test_restart_keeps_the_log(self):
         job = self.slurm.sbatch(["--gpus=2", "--train-gpus=1-4", "--train-resize=restart", "-o", "log"], "echo begun; sleep 100",
@@ -260,6 +253,20 @@ class Good(OptionsTest):
     def test_without_options_nothing_is_touched(self):
         job = self.slurm.sbatch(["--gpus=2", "-o", "/dev/null"], "true")
         self.assertEqual(self.slurm.job(job).get("AdminComment", ""), "")
+
+
+class Interactive(OptionsTest):
+    """Under a policy that changes sizes."""
+
+    CONF = {"Interval": 1}
+
+    def test_srun_gets_what_its_step_will_ask_for(self):
+        holder = self.slurm.sbatch(["-N1", "-w", "n1", "--gpus=6", "-o", "/dev/null"], "sleep 3")
+        other = self.slurm.sbatch(["-N1", "-w", "n2", "--gpus=8", "-o", "/dev/null"], "sleep 1000")
+        for job in (holder, other):
+            self.slurm.wait_job(job, "RUNNING")
+        for words in (["srun", "--gpus=4", "--train-gpus=1-8", "true"], ["salloc", "--gpus=4", "--train-gpus=1-8", "srun", "true"]):
+            self.slurm.run(words, timeout=60)
 
 
 class Unusual(OptionsTest):
@@ -286,7 +293,7 @@ class Unusual(OptionsTest):
     def test_updates(self):
         job = self.slurm.sbatch([*GOOD, "--gpus=2", "-o", "/dev/null", "-H"], "true", user="nobody")
         mark = self.slurm.job(job)["AdminComment"]
-        for change in ("comment=mine", "TresPerJob=gres:gpu:4", "TresPerNode=gres:gpu:1", "TimeLimit=10", "NumNodes=2", "Name=other",
+        for change in ("comment=mine", f"TresPerJob={gpu_request(4)}", f"TresPerNode={gpu_request(1)}", "TimeLimit=10", "NumNodes=2", "Name=other",
                        "Features=none", "AdminComment=theirs", "Requeue=0", "Dependency=afterany:1", "StartTime=now+1hour", "NumTasks=4",
                        "Partition=main", "Nice=5", "WorkDir=/tmp"):
             with self.subTest(change=change):
@@ -296,17 +303,23 @@ class Unusual(OptionsTest):
         self.slurm.run(["scontrol", "update", "jobid=999999", "comment=sluice1:{}"], check=False)
 
     def test_reservation_of_cores(self):
-        """scontrol refuses it by itself; sluice-admin(8) tells how it is made all the same."""
+        """22.05's scontrol refuses it by itself; sluice-admin(8) tells how it is made all the same."""
         words = ["scontrol", "create", "reservation", "ReservationName=cores", "StartTime=now", "Duration=10", "Users=root", "Partition=main",
                  "Nodes=n1", "CoreCnt=4"]
-        self.assertIn("CoreCnt", self.slurm.run(words, check=False).stderr)
-        copy = self.scratch / "reserve.conf"
-        copy.write_text(self.slurm.layout.slurm_conf.read_text(encoding="utf-8").replace("cons_tres_sluice", "cons_tres"), encoding="utf-8")
-        self.slurm.run(["env", f"SLURM_CONF={copy}", *words])
+        if RELEASE >= (23, 2):
+            self.slurm.run(words)
+        else:
+            self.reserve_with_a_copy_of_slurm_conf(words)
         job = self.slurm.sbatch(["--reservation=cores", "-n4", "-o", "/dev/null"], "sleep 100")
         self.assertEqual(self.slurm.wait_job(job, "RUNNING")["NodeList"], "n1")
         end_job(self.slurm, job)
         self.slurm.run(["scontrol", "delete", "ReservationName=cores"])
+
+    def reserve_with_a_copy_of_slurm_conf(self, words):
+        self.assertIn("CoreCnt", self.slurm.run(words, check=False).stderr)
+        copy = self.scratch / "reserve.conf"
+        copy.write_text(self.slurm.layout.slurm_conf.read_text(encoding="utf-8").replace("cons_tres_sluice", "cons_tres"), encoding="utf-8")
+        self.slurm.run(["env", f"SLURM_CONF={copy}", *words])
 
     def test_many_at_once(self):
         def submit(number):

@@ -14,7 +14,7 @@ import time
 import unittest
 from pathlib import Path
 
-from harness import EXAMPLES, FULL, ClusterTest, allocate, end_job, gpu_errors, replace_file, say, sluice_lines, wait_for
+from harness import EXAMPLES, FULL, RELEASE, ClusterTest, allocate, end_job, gpu_errors, replace_file, say, sluice_lines, wait_for
 
 # GB/s in one direction: a link of NVLink 2 or 3, and what a ring gets over the paths of `nvidia-smi topo -m`.
 LINK = 25.0
@@ -213,6 +213,70 @@ class ManyJobs(Placement):
 
 def one_node(topology, options=""):
     return f"Nodes=n1 Gpus=8 Sockets=2 CoresPerSocket=20 Topology={EXAMPLES}/{topology} {options}\n"
+
+
+class StockAndOptimum(Placement):
+    """What stock Slurm gives, what Sluice gives, and the most there is: from the same free GPUs, on idle nodes and on half-filled ones."""
+
+    MATRICES = {"NVLink pairs": "nvlink-pairs.topo-m.txt", "two cliques": "two-cliques.topo-m.txt", "DGX-1V": "dgx1-v100.topo-m.txt"}
+    DRAWS = 40 if FULL else 6
+
+    def test_table(self):
+        say(f"Slurm {RELEASE[0]}.{RELEASE[1]:02d}: the slowest edge of the best ring, GB/s")
+        say("| links | GPUs | idle: stock | Sluice | optimum | half-filled: stock of optimum | Sluice |")
+        say("|---|---|---|---|---|---|---|")
+        for title, topology in self.MATRICES.items():
+            machine = Machine(EXAMPLES / topology)
+            clusters = [self.cluster(one_node(topology), stock=stock) for stock in (True, False)]
+            wait_for(lambda cluster=clusters[1]: self.knows_topology(cluster), 30, "the topology")
+            dice = random.Random(6)
+            draws = [tuple(sorted(dice.sample(range(8), dice.choice((3, 4, 5))))) for _ in range(self.DRAWS)]
+            shares = {size: [] for size in range(2, 9)}
+            for free in draws:
+                for cluster in clusters:
+                    self.fill(cluster, free)
+                for size in range(2, len(free) + 1):
+                    stock, sluice = (self.given(cluster, machine, size) for cluster in clusters)
+                    most = machine.bottleneck(tuple(sorted(machine.best(free, size))))
+                    with self.subTest(links=title, free=free, size=size):
+                        self.assertEqual(sluice, most)
+                        self.assertLessEqual(stock, most)
+                    shares[size].append((stock / most, sluice / most))
+                for cluster in clusters:
+                    self.empty(cluster)
+            for size in range(2, 9):
+                stock, sluice = (self.given(cluster, machine, size) for cluster in clusters)
+                most = machine.bottleneck(tuple(sorted(machine.best(tuple(range(8)), size))))
+                with self.subTest(links=title, size=size):
+                    self.assertEqual(sluice, most)
+                mean = [f"{100 * sum(share) / len(share):.0f}%" for share in zip(*shares[size])] or ["-", "-"]
+                say(f"| {title} | {size} | {stock:g} | {sluice:g} | {most:g} | {mean[0]} | {mean[1]} |")
+
+    def knows_topology(self, cluster):
+        end_job(cluster, allocate(cluster, "-N1", "--gpus=1"))
+        return "GPUs" in sluice_lines(cluster)[-1]
+
+    def fill(self, cluster, free):
+        """Every GPU but those that are to be free is held by a job."""
+        for _ in range(8):
+            allocate(cluster, "-N1", "-n1", "--gpus=1")
+        holders = {gpu: job for job, nodes in cluster.job_gres().items() for gpu in nodes["n1"]}
+        self.assertEqual(set(holders), set(range(8)))
+        cluster.run(["scancel", *(str(holders[gpu]) for gpu in free)])
+        wait_for(lambda: set(range(8)) - cluster.node_gres()["n1"] == set(free), 20, "the free GPUs")
+
+    def empty(self, cluster):
+        cluster.run(["scancel", "--user=root"])
+        wait_for(lambda: not any(cluster.node_gres().values()), 20, "all GPUs free")
+
+    def given(self, cluster, machine, size):
+        """The bandwidth of the GPUs that a job of `size` is given now."""
+        before = cluster.node_gres()["n1"]
+        job = allocate(cluster, "-N1", f"--gpus-per-node={size}")
+        gpus = cluster.job_gres()[job]["n1"]
+        end_job(cluster, job)
+        wait_for(lambda: cluster.node_gres()["n1"] == before, 20, "the GPUs back")
+        return machine.bottleneck(tuple(sorted(gpus)))
 
 
 class Requests(Placement):

@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from harness import ENDED, ClusterTest, build_folder, gpu_errors, replace_file, sluice_lines, wait_for
+from harness import ENDED, ClusterTest, build_folder, gpu_errors, gpu_request, replace_file, sluice_lines, wait_for
 
 CONF = {"Interval": 1, "ResizeCooldown": 8, "RestartCost": 1, "MinSampleInterval": 1, "MinGain": 0.01, "MaxResizesPerHour": 1000}
 
@@ -243,7 +243,7 @@ class RestartTest(Resizing):
         self.slurm.run(["scontrol", "requeuehold", str(job)])
         wait_for(lambda: any(f"job {job}: restart from 4 to 8 GPUs given up: it is held" in line for line in sluice_lines(self.slurm)), 30, "giving up")
         fields = self.slurm.job(job)
-        self.assertEqual((fields["JobState"], fields["TresPerNode"]), ("PENDING", "gres:gpu:4"))
+        self.assertEqual((fields["JobState"], fields["TresPerNode"]), ("PENDING", gpu_request(4)))
 
     def test_without_its_agent_the_job_goes_on(self):
         job = self.jobs["noagent"]

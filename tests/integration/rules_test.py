@@ -12,7 +12,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from harness import ROOT, build_folder
+from harness import RELEASE, ROOT, build_folder
 
 FOLDERS = ("common", "plugins", "contrib", "tests", "doc", "m4")
 CODE = {".cpp", ".hpp", ".py"}
@@ -91,6 +91,11 @@ class Includes(unittest.TestCase):
             for name in includes(path):
                 if name.startswith(("slurm/", "src/")) or name == "config.h":
                     self.assertTrue(name_of(path).startswith(DOORS), f"{name_of(path)} includes {name}")
+
+    def test_releases_differ_in_one_folder(self):
+        for path in sources(".cpp", ".hpp", ".mk"):
+            if not name_of(path).startswith("plugins/slurm/"):
+                self.assertNotIn("SLURM_VERSION_NUM", path.read_text(encoding="utf-8"), name_of(path))
 
     def test_includes_are_rooted_at_the_repository(self):
         for path in sources(".cpp", ".hpp"):
@@ -181,8 +186,9 @@ class Objects(unittest.TestCase):
                          "after a change of the interface: tests/integration/rules_test.py --update")
 
     def test_plugins_export_what_their_maps_say(self):
-        table = (ROOT / "plugins/slurm/select_entry_points.hpp").read_text(encoding="utf-8")
+        table = (ROOT / f"plugins/slurm/select_{RELEASE[0]}_{RELEASE[1]:02d}.hpp").read_text(encoding="utf-8")
         entry_points = {f"select_p_{name}" for name in re.findall(r"X\([^,()]+,\s*(\w+),", table)}
+        self.assertGreater(len(entry_points), 10)
         for folder in PLUGINS:
             with self.subTest(folder):
                 text = (ROOT / f"plugins/{folder}/{folder}.map").read_text(encoding="utf-8")
@@ -197,12 +203,12 @@ class Objects(unittest.TestCase):
                 self.assertTrue(all(any(name.startswith(pattern[:-1]) for pattern in named if pattern.endswith("*")) for name in rest), rest)
 
     def test_nothing_runs_at_load_or_at_exit(self):
-        """Only the compiler's own entry stands in the arrays of functions that the dynamic linker calls."""
+        """Only the compiler's own entry stands in the arrays of functions that the dynamic linker calls, and release_check.cpp."""
         for path in (self.core, *map(self.plugin, PLUGINS)):
             with self.subTest(path.name):
-                for section in ("init_array", "fini_array"):
+                for section, entries in (("init_array", 1 if path == self.core else 2), ("fini_array", 1)):
                     size, = re.findall(rf"\.{section}\s+\S+\s+\S+\s+\S+\s+([0-9a-f]+)", printed("readelf", "-SW", path))
-                    self.assertEqual(int(size, 16), 8, section)
+                    self.assertEqual(int(size, 16), 8 * entries, section)
                 names = printed("nm", path)
                 self.assertNotIn("_GLOBAL__sub_I", names)
                 self.assertNotRegex(names, "__cxa_(thread_)?atexit")

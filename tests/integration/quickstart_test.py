@@ -1,0 +1,26 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The play of contrib/quickstart: three PyTorch jobs, one of them shrunk and one grown, each from its own checkpoint."""
+
+import subprocess
+import unittest
+
+from harness import ROOT, ClusterTest, build_folder, say
+
+PYTHON = "/usr/bin/python3"
+
+
+class Quickstart(ClusterTest):
+    def test_three_jobs(self):
+        tool = build_folder() / "contrib" / "sluice" / "sluice"
+        if subprocess.run([PYTHON, "-c", "import torch"], capture_output=True, check=False).returncode:
+            self.skipTest("python3-torch is not installed")
+        played = subprocess.run([PYTHON, ROOT / "contrib" / "examples" / "three_jobs.py", "--directory", self.scratch / "play", "--sluice", tool],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600, check=False)
+        self.assertEqual(played.returncode, 0, played.stdout[-4000:])
+        self.assertRegex(played.stdout, r"[1-9]\d* grown, [1-9]\d* shrunk, each from its checkpoint")
+        say(played.stdout.strip().splitlines()[-2])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,131 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Between two releases of Slurm: what one has written is read under the other, and plugins of one are no harm to the other.
+
+SLUICE_OTHER_BUILDS="RELEASE=BUILD ..." names builds as contrib/with-release calls them inside; tests/run.py sets it from its --release.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+from harness import ROOT, ClusterTest, allocate, build_folder, wait_for
+
+CLUSTER = ROOT / "contrib" / "cluster" / "cluster"
+WITH_RELEASE = ROOT / "contrib" / "with-release"
+PLUGINS = {"select": "select_cons_tres_sluice.so", "job_submit": "job_submit_sluice.so", "spank": "spank_sluice.so"}
+NODES = "Nodes=n1 Gpus=4 Sockets=2 CoresPerSocket=8\n"
+RECORD = 'sluice1:{"r":0,"k":70,"l":2.5,"n":30,"g":2,"s":1.5}'
+
+
+class Releases(ClusterTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        builds = os.environ.get("SLUICE_OTHER_BUILDS", "").split()
+        if not builds:
+            raise unittest.SkipTest("no build for another release: tests/run.py --release, as contrib/check calls it")
+        cls.release, _, cls.other_build = builds[0].partition("=")
+        cls.description = cls.scratch / "nodes.conf"
+        cls.description.write_text(NODES, encoding="utf-8")
+
+    def other(self, *words, check=True, **variables):
+        """A program where the other release is installed."""
+        result = subprocess.run([WITH_RELEASE, self.release, "env", f"SLUICE_BUILD={self.other_build}",
+                                 *(f"{key}={value}" for key, value in variables.items()), *map(str, words)],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=300)
+        if check and result.returncode:
+            raise AssertionError(f"{words}: exit status {result.returncode}\n{result.stdout[-4000:]}")
+        return result.stdout
+
+    def start_other(self, name, *words, check=True, **variables):
+        folder = self.scratch / name
+        self.addCleanup(self.other, CLUSTER, "stop", folder)
+        return folder, self.other(CLUSTER, "start", folder, self.description, "--no-dbd", *words, check=check, **variables)
+
+    def own_plugins(self):
+        """Copies of this release's plugins where both sides see them, and how they find libsluice."""
+        folder = self.scratch / "own"
+        if not folder.exists():
+            folder.mkdir()
+            for part, file in PLUGINS.items():
+                shutil.copy(build_folder() / "plugins" / part / ".libs" / file, folder)
+            for library in (build_folder() / "common" / ".libs").glob("libsluice.so.*"):
+                shutil.copy(library, folder)
+            shutil.copy(build_folder() / "plugins" / "spank" / ".libs" / "sluice-agent", folder)
+        return folder
+
+    def test_what_the_older_one_wrote_is_read_by_the_newer(self):
+        old = self.cluster(NODES, sluice={"Interval": 1, "MinSampleInterval": 1})
+        job = allocate(old, "-N1", "--gpus=2", "--train-gpus=1-4")
+        old.run(["scontrol", "update", f"jobid={job}", f"comment={RECORD}"])
+        journal = old.layout.state / "slurmctld" / "sluice" / "jobs"
+        wait_for(lambda: journal.exists() and "k\\\":70" in journal.read_text(encoding="utf-8"), 20, "the record in the journal")
+        summary = old.job(job)["AdminComment"]
+        old.stop()
+
+        state = self.scratch / "state"
+        shutil.copytree(journal.parent, state)
+        folder, _ = self.start_other("newer", "--sluice", f"StateDir={state}", "--sluice", "Interval=3600")
+        log = folder / "log" / "slurmctld.log"
+        wait_for(lambda: "1 jobs known from before" in log.read_text(encoding="utf-8"), 30, lambda: log.read_text(encoding="utf-8")[-3000:])
+        self.assertNotIn("damaged", log.read_text(encoding="utf-8"))
+        # And the summary, which sacct keeps in its own database.
+        report = self.scratch / "scontrol"
+        report.write_text(summary, encoding="utf-8")
+        self.assertEqual(json.loads(summary)["sluice"]["record"]["k"], 70)
+
+    def test_plugins_of_another_release_in_slurmctld(self):
+        own = self.own_plugins()
+        folder, said = self.start_other("mixed", "--plugin-dir", own, check=False, LD_LIBRARY_PATH=own)
+        log = folder / "log" / "slurmctld.log"
+        text = said + (log.read_text(encoding="utf-8") if log.exists() else "")
+        told = re.findall(r"sluice: \S*select_cons_tres_sluice.so is built for Slurm (\S+) and cannot be used here, where Slurm is (\S+): install", text)
+        self.assertTrue(told, text[-3000:])
+        self.assertEqual(set(told), {(self.own_release(), self.release)})
+        self.assertNotRegex(text, r"(?i)segmentation|core dumped")
+
+    def own_release(self):
+        version = subprocess.run(["slurmctld", "-V"], capture_output=True, text=True, check=True).stdout
+        return version.split()[-1]
+
+    def test_an_optional_spank_plugin_of_another_release(self):
+        own = self.own_plugins()
+        folder, _ = self.start_other("spank", "--stock", LD_LIBRARY_PATH=own)
+        (folder / "etc" / "plugstack.conf").write_text(f"optional {own}/spank_sluice.so\n", encoding="utf-8")
+
+        def client(*words):
+            return self.other("env", f"LD_LIBRARY_PATH={own}", CLUSTER, "run", folder, "--", *words)
+
+        said = client("srun", "--gpus=1", "echo", "it", "runs")
+        self.assertIn("it runs", said)
+        self.assertIn("spank_sluice.so is built for Slurm", said)
+        self.assertRegex(client("sbatch", "-o", "/dev/null", "--wait", "--wrap", "srun true"), r"Submitted batch job \d+")
+
+    def test_newer_plugins_in_older_daemons(self):
+        """They may not even be loaded, for want of a newer C library: whatever happens, a message and no crash."""
+        folder = self.scratch / "newer-plugins"
+        folder.mkdir()
+        for part, file in PLUGINS.items():
+            self.other("cp", f"{self.other_build}/plugins/{part}/.libs/{file}", folder)
+        self.other("sh", "-c", f"cp {self.other_build}/common/.libs/libsluice.so.0* {folder}/")
+        cluster = self.cluster(NODES, stock=True)
+        (cluster.layout.etc / "plugstack.conf").write_text(f"optional {folder}/spank_sluice.so\n", encoding="utf-8")
+        for words in (["srun", "--gpus=1", "echo", "it runs"], ["sbatch", "-o", "/dev/null", "--wait", "--wrap", "srun echo it runs"]):
+            result = cluster.run(words, env={"LD_LIBRARY_PATH": str(folder)})
+            self.assertEqual(result.returncode, 0)
+            self.assertIn("spank_sluice.so", result.stderr, "a word about the plugin")
+
+        conf = cluster.layout.slurm_conf
+        text = conf.read_text(encoding="utf-8").replace("SelectType=select/cons_tres\n", "SelectType=select/cons_tres_sluice\n")
+        conf.write_text(re.sub(r"PluginDir=", f"PluginDir={folder}:", text), encoding="utf-8")
+        started = cluster.run(["slurmctld", "-D"], check=False, env={"LD_LIBRARY_PATH": str(folder)}, timeout=60)
+        self.assertEqual(started.returncode, 1, "it ends by itself")
+        self.assertIn("select/cons_tres_sluice", started.stderr + cluster.log("slurmctld"))
+
+
+if __name__ == "__main__":
+    unittest.main()
