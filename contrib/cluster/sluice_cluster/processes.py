@@ -157,7 +157,8 @@ def _is_marked(pid, directory):
         if b"SLURM_CONF=" + path + b"/etc/slurm.conf" in variables:
             if any(variable.startswith(b"SLURMD_NODENAME=") for variable in variables):
                 return True
-        return os.path.basename(os.readlink(f"/proc/{pid}/exe")) in ("slurmctld", "slurmstepd") and _uses(pid, directory)
+        # Debian's is slurmstepd-wlm.
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe")).startswith(("slurmctld", "slurmstepd")) and _uses(pid, directory)
     except OSError:
         return False
 
