@@ -60,10 +60,12 @@ class Report:
         with self._lock:
             print(f"                {name}: {line}", flush=True)
 
-    def end(self):
-        """The exit status."""
+    def end(self, releases=()):
+        """The exit status. `releases` of Slurm were tested beside this machine's own."""
         for name, output in self._failures:
             print(f"\n---- FAIL {name}\n{output.rstrip()}")
+        if releases:
+            print(f"\nThe tests on real daemons ran on this machine's Slurm and on {', '.join(releases)}.")
         skipped = f", {self._counts['skip']} skipped" if self._counts["skip"] else ""
         print(f"\n{self._counts['ok']} passed, {self._counts['FAIL']} failed{skipped}", flush=True)
         return 1 if self._failures else 0
@@ -358,6 +360,7 @@ def main():
     for release, why in options.no_release:
         # Without the right to mount it cannot be tried; whatever else keeps it away is a failure.
         report.test(f"{release} all tests", "skip" if "mounts are not permitted" in why else "FAIL", 0, why)
+    releases = {}
     os.environ["SLUICE_OTHER_BUILDS"] = " ".join(f"{release}={folder}" for release, folder in options.release)
     try:
         if build_programs(build, report):
@@ -367,7 +370,7 @@ def main():
     except KeyboardInterrupt:
         report.end()
         return 130
-    return report.end()
+    return report.end(releases)
 
 
 if __name__ == "__main__":
