@@ -88,6 +88,21 @@ class Releases(ClusterTest):
         self.assertEqual(set(told), {(self.own_release(), self.release)})
         self.assertNotRegex(text, r"(?i)segmentation|core dumped")
 
+    def test_plugins_of_another_release_in_all_other_programs(self):
+        """Under a configuration that names the select plugin: they end by themselves, and who needs it says why."""
+        own = self.own_plugins()
+        folder, _ = self.start_other("clients", "--stock")
+        self.other(CLUSTER, "kill", folder, "n1")
+        text = (folder / "etc" / "slurm.conf").read_text(encoding="utf-8")
+        text = text.replace("SelectType=select/cons_tres\n", "SelectType=select/cons_tres_sluice\n").replace("PluginDir=", f"PluginDir={own}:")
+        (folder / "etc" / "mixed.conf").write_text(text, encoding="utf-8")
+        for words in ("timeout 5 slurmd -D -N n1", "sinfo", "squeue", "srun -V", "sbatch --wrap true"):
+            with self.subTest(program=words):
+                said = self.other("sh", "-c", f"{words}; echo status $?", SLURM_CONF=folder / "etc" / "mixed.conf", LD_LIBRARY_PATH=own)
+                self.assertLess(int(re.search(r"status (\d+)$", said.strip())[1]), 128, said)
+                if words.split()[0] in ("timeout", "sinfo"):
+                    self.assertIn("select_cons_tres_sluice.so is built for Slurm", said)
+
     def own_release(self):
         version = subprocess.run(["slurmctld", "-V"], capture_output=True, text=True, check=True).stdout
         return version.split()[-1]
