@@ -56,7 +56,7 @@ Status check_submission(job_desc_msg_t* request, bool mark, std::string& hint) {
 
     // Not refused: a site may set it for all of its users.
     const bool wants_resize = std::any_of(options.begin(), options.end(), [](const auto& option) {
-        return option.first.ends_with("resize") && option.second != "off";
+        return option.first.ends_with("resize") && !equal_ignoring_case(option.second, "off");
     });
     if (wants_resize && spec->sizes.empty())
         hint =

@@ -231,7 +231,7 @@ class Good(OptionsTest):
 
     def test_resize_without_sizes_is_a_hint(self):
         for words, hint in ((["--train-resize=restart"], True), (["--train-resize=restart", "--train-gpus=1-2"], False),
-                            (["--train-resize=off"], False), (["--train-model=m"], False)):
+                            (["--train-resize=off"], False), (["--train-resize=OFF"], False), (["--train-model=m"], False)):
             told = self.slurm.run(["sbatch", *words, "-o", "/dev/null", "--wrap", "true"]).stderr
             self.assertEqual("--train-resize has no effect without --train-gpus" in told, hint, f"{words}: {told}")
 
