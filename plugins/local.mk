@@ -25,6 +25,7 @@ plugins_slurm_libseam_la_SOURCES = \
 	plugins/slurm/select_22_05.hpp \
 	plugins/slurm/select_24_11.hpp \
 	plugins/slurm/select_entry_points.hpp \
+	plugins/slurm/select_shared.hpp \
 	plugins/slurm/slurm.hpp \
 	plugins/slurm/spank_options.cpp \
 	plugins/slurm/spank_options.hpp \

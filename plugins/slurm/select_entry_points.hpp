@@ -78,10 +78,9 @@ class JobTest {
     }
     /// That without jobs that may be preempted: for what starts without.
     int ask_in_peace(Function function, bitstr_t* candidates) const {
-        Arguments changed = arguments_;
-        std::get<1>(changed) = candidates;
-        std::get<6>(changed) = nullptr;
-        return std::apply(function, changed);
+        JobTest peaceful = *this;
+        std::get<6>(peaceful.arguments_) = nullptr;
+        return peaceful.ask(function, candidates);
     }
 
   private:

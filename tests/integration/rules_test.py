@@ -186,7 +186,9 @@ class Objects(unittest.TestCase):
                          "after a change of the interface: tests/integration/rules_test.py --update")
 
     def test_plugins_export_what_their_maps_say(self):
-        table = (ROOT / f"plugins/slurm/select_{RELEASE[0]}_{RELEASE[1]:02d}.hpp").read_text(encoding="utf-8")
+        own_table = ROOT / f"plugins/slurm/select_{RELEASE[0]}_{RELEASE[1]:02d}.hpp"
+        tables = [own_table, *(ROOT / name for name in includes(own_table))]
+        table = "".join(path.read_text(encoding="utf-8") for path in tables)
         entry_points = {f"select_p_{name}" for name in re.findall(r"X\([^,()]+,\s*(\w+),", table)}
         self.assertGreater(len(entry_points), 10)
         for folder in PLUGINS:
