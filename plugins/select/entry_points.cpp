@@ -101,7 +101,9 @@ int select_p_job_begin(job_record_t* job) noexcept {
 
 int select_p_select_nodeinfo_set_all(void) noexcept {
     const int rc = stock.select_nodeinfo_set_all();
-    if (controller) guarded("nodeinfo_set_all", [] { controller->chooser.survey(); });
+    // Nodes that nothing has changed about since the last time are not looked at again.
+    if (rc == SLURM_SUCCESS && controller)
+        guarded("nodeinfo_set_all", [] { controller->chooser.survey(); });
     return rc;
 }
 
