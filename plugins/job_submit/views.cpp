@@ -42,12 +42,12 @@ void add_knowledge(JobView& view, const JobFacts& job, const TrackedJob& tracked
         view.target_loss = job.spec->target->loss;
 }
 
-// Of a job that may be resized: those that its nodes can hold equal shares of.
-std::vector<int> sizes_of(const JobFacts& job) {
+// Of a job that may be resized: those up to `most` that its nodes can hold equal shares of.
+std::vector<int> sizes_of(const JobFacts& job, int most) {
     std::vector<int> sizes;
     const int unit = std::max(1, job.node_count);
     std::copy_if(job.spec->sizes.begin(), job.spec->sizes.end(), std::back_inserter(sizes),
-                 [unit](int size) { return size % unit == 0; });
+                 [=](int size) { return size % unit == 0 && size <= most; });
     if (sizes.empty()) sizes = {std::max(1, job.gpus)};
     return sizes;
 }
@@ -105,19 +105,17 @@ ClusterView partition_view(const ClusterFacts& facts, const PartitionFacts& part
         const TrackedJob* known_job = known == tracked.end() ? nullptr : &known->second;
         const bool whole = one.held.size() == job->held.size();
         // A job of another partition that lies wholly on nodes of this one can make room here.
-        const bool guest = whole && one.running && job->partition != partition.name;
-        const bool here = whole && (guest || job->partition == partition.name);
+        const bool guest = job->partition != partition.name;
         one.id = job->id;
         one.current = job->gpus;
-        if (!here) {
+        if (!whole) {
             one.current = 0;
             for (const NodeShare& share : one.held) one.current += share.gpus;
         }
         one.requested = one.current;
-        one.resizable = here && may_resize(*job, known_job);
-        one.sizes = one.resizable ? sizes_of(*job) : std::vector<int>{std::max(1, one.current)};
-        if (guest) std::erase_if(one.sizes, [&](int size) { return size > one.current; });
-        if (one.sizes.empty()) one.sizes = {std::max(1, one.current)};
+        one.resizable = whole && may_resize(*job, known_job);
+        one.sizes = one.resizable ? sizes_of(*job, guest ? one.current : JobSpec::max_gpus)
+                                  : std::vector<int>{std::max(1, one.current)};
         one.node_count = job->node_count;
         one.restart_cost_s = static_cast<double>(config.restart_cost.count());
         one.since_resize_s =

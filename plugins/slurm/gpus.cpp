@@ -137,8 +137,10 @@ Result<JobChoice> job_choice(const job_record_t* job, const bitstr_t* nodes) {
     if (states.size() > 1) return {ErrorCode::not_found, "several GPU types in one request"};
     const gres_job_state_t& state = *states.front();
     // Without Cores (or AutoDetect) select/cons_tres counts GPUs and leaves which to slurmctld.
-    if (!state.gres_bit_select)
-        return {ErrorCode::not_found, "gres.conf names no File or no Cores of the GPUs"};
+    const auto unknown = [] {
+        return Error{ErrorCode::not_found, "gres.conf names no File or no Cores of the GPUs"};
+    };
+    if (!state.gres_bit_select) return unknown();
 
     JobChoice choice;
     choice.type_id = state.type_name ? state.type_id : 0;
@@ -149,8 +151,7 @@ Result<JobChoice> job_choice(const job_record_t* job, const bitstr_t* nodes) {
         const GpuSet gpus = set_of(state.gres_bit_select[i]);
         if (!gpus.empty()) choice.nodes.push_back({static_cast<int>(i), gpus});
     }
-    if (choice.nodes.empty())
-        return {ErrorCode::not_found, "gres.conf names no File or no Cores of the GPUs"};
+    if (choice.nodes.empty()) return unknown();
     return choice;
 }
 
