@@ -92,6 +92,10 @@ class Machine:
             return self.bottleneck(gpus), self.total(gpus), self.left_over(left), [-gpu for gpu in gpus]
         return set(max(itertools.combinations(free, size), key=score))
 
+    def most(self, free, size):
+        """The bandwidth of the best."""
+        return self.bottleneck(tuple(sorted(self.best(free, size))))
+
 
 def sorted_edges(ring):
     return sorted(map(sorted, ring))
@@ -122,6 +126,10 @@ class Placement(ClusterTest):
         for job in running:
             end_job(cluster, job)
         self.assertEqual(set(map(len, cluster.node_gres().values())), {0})
+
+    def end_all(self, cluster):
+        cluster.run(["scancel", "--user=root"])
+        wait_for(lambda: not any(cluster.node_gres().values()), 20, "all GPUs free")
 
     def compare_with_stock(self, cluster, machine, jobs):
         """Reads the log of what stock Slurm had chosen for each job from the same free GPUs; says the mean ratio."""
@@ -237,16 +245,16 @@ class StockAndOptimum(Placement):
                     self.fill(cluster, free)
                 for size in range(2, len(free) + 1):
                     stock, sluice = (self.given(cluster, machine, size) for cluster in clusters)
-                    most = machine.bottleneck(tuple(sorted(machine.best(free, size))))
+                    most = machine.most(free, size)
                     with self.subTest(links=title, free=free, size=size):
                         self.assertEqual(sluice, most)
                         self.assertLessEqual(stock, most)
                     shares[size].append((stock / most, sluice / most))
                 for cluster in clusters:
-                    self.empty(cluster)
+                    self.end_all(cluster)
             for size in range(2, 9):
                 stock, sluice = (self.given(cluster, machine, size) for cluster in clusters)
-                most = machine.bottleneck(tuple(sorted(machine.best(tuple(range(8)), size))))
+                most = machine.most(tuple(range(8)), size)
                 with self.subTest(links=title, size=size):
                     self.assertEqual(sluice, most)
                 mean = [f"{100 * sum(share) / len(share):.0f}%" for share in zip(*shares[size])] or ["-", "-"]
@@ -264,10 +272,6 @@ class StockAndOptimum(Placement):
         self.assertEqual(set(holders), set(range(8)))
         cluster.run(["scancel", *(str(holders[gpu]) for gpu in free)])
         wait_for(lambda: set(range(8)) - cluster.node_gres()["n1"] == set(free), 20, "the free GPUs")
-
-    def empty(self, cluster):
-        cluster.run(["scancel", "--user=root"])
-        wait_for(lambda: not any(cluster.node_gres().values()), 20, "all GPUs free")
 
     def given(self, cluster, machine, size):
         """The bandwidth of the GPUs that a job of `size` is given now."""
@@ -357,10 +361,6 @@ class Requests(Placement):
         cluster.run(["scontrol", "update", "node=n1", "state=resume"], check=False)
         wait_for(lambda: (node := cluster.node_records()["n1"])["State"] == "IDLE" and gres in re.sub(r"\(.*?\)", "", node["Gres"]), 30,
                  "n1 with its new GPUs")
-
-    def end_all(self, cluster):
-        cluster.run(["scancel", "--user=root"])
-        wait_for(lambda: not any(cluster.node_gres().values()), 20, "all GPUs free")
 
 
 class Fallbacks(Placement):

@@ -73,9 +73,6 @@ class Releases(ClusterTest):
         log = folder / "log" / "slurmctld.log"
         wait_for(lambda: "1 jobs known from before" in log.read_text(encoding="utf-8"), 30, lambda: log.read_text(encoding="utf-8")[-3000:])
         self.assertNotIn("damaged", log.read_text(encoding="utf-8"))
-        # And the summary, which sacct keeps in its own database.
-        report = self.scratch / "scontrol"
-        report.write_text(summary, encoding="utf-8")
         self.assertEqual(json.loads(summary)["sluice"]["record"]["k"], 70)
 
     def test_plugins_of_another_release_in_slurmctld(self):
