@@ -10,6 +10,7 @@ tests_unit_unit_tests_SOURCES = \
 	tests/unit/jobspec_test.cpp \
 	tests/unit/topology_test.cpp \
 	tests/unit/placement_test.cpp \
+	tests/unit/node_choice_test.cpp \
 	tests/unit/samples_test.cpp \
 	tests/unit/model_test.cpp \
 	tests/unit/allocator_test.cpp \

@@ -95,27 +95,41 @@ Result<std::shared_ptr<const BestSets>> BestSets::compile(const GpuGraph& graph)
 
     const std::size_t row = static_cast<std::size_t>(table->count_) + 1;
     table->best_.assign(sets * row, 0);
+    table->thriftiest_.assign(sets * row, 0);
     for (Mask free = 1; free < sets; ++free) {
         // The four criteria side by side in one number; the last tells any two sets apart.
         std::array<std::uint64_t, max_table_gpus + 1> best{};
+        std::array<std::uint64_t, max_table_gpus + 1> thriftiest{};
         for (Mask set = free; set != 0; set = (set - 1) & free) {
-            const std::uint64_t key = std::uint64_t{speed[set]} << 32 |
-                                      std::uint64_t{left[free & ~set]} << 16 | mirror[set];
-            auto& other = best[static_cast<std::size_t>(std::popcount(set))];
-            other = std::max(other, key);
+            const std::uint64_t fast = speed[set];
+            const std::uint64_t thrifty = left[free & ~set];
+            const auto size = static_cast<std::size_t>(std::popcount(set));
+            best[size] = std::max(best[size], fast << 32 | thrifty << 16 | mirror[set]);
+            thriftiest[size] = std::max(thriftiest[size], thrifty << 32 | fast << 16 | mirror[set]);
         }
         for (std::size_t k = 1; k < row; ++k) {
             table->best_[free * row + k] = mirrored(static_cast<Mask>(best[k] & 0xffff));
+            table->thriftiest_[free * row + k] =
+                mirrored(static_cast<Mask>(thriftiest[k] & 0xffff));
         }
     }
     return std::shared_ptr<const BestSets>(table);
 }
 
 std::optional<GpuSet> BestSets::best(GpuSet free, int count) const {
+    return look_up(best_, free, count);
+}
+
+std::optional<GpuSet> BestSets::thriftiest(GpuSet free, int count) const {
+    return look_up(thriftiest_, free, count);
+}
+
+std::optional<GpuSet> BestSets::look_up(const std::vector<std::uint16_t>& table, GpuSet free,
+                                        int count) const {
     if (count < 1 || count > free.size() || !GpuSet::first(count_).contains(free))
         return std::nullopt;
     const std::size_t row = static_cast<std::size_t>(count_) + 1;
-    return GpuSet(best_[free.bits() * row + static_cast<std::size_t>(count)]);
+    return GpuSet(table[free.bits() * row + static_cast<std::size_t>(count)]);
 }
 
 SetBandwidth BestSets::bandwidth(GpuSet set) const {

@@ -29,8 +29,11 @@ namespace sluice {
 /// Immutable once made; safe to read from any number of threads.
 class BestSets {
   public:
-    /// Sizes up to which the table is compiled: 2^16 free sets x 17 sizes x 2 bytes are 2.2 MB.
+    /// Sizes up to which the tables are compiled: 2^16 free sets x 17 sizes x 2 bytes are 2.2 MB
+    /// each.
     static constexpr int max_table_gpus = 16;
+    /// Up to so many, all sets of a size are few enough to be looked at one by one.
+    static constexpr int max_enumerated_gpus = 8;
 
     /// not_found for a graph of more than max_table_gpus GPUs or none. 3^n steps: microseconds for
     /// 8 GPUs, some tenths of a second for 16.
@@ -42,6 +45,9 @@ class BestSets {
     /// node lacks. Constant time, no allocation.
     std::optional<GpuSet> best(GpuSet free, int count) const;
 
+    /// For a job that does not depend on its links: the same with criterion 3 before 1 and 2.
+    std::optional<GpuSet> thriftiest(GpuSet free, int count) const;
+
     /// Constant time; the empty set and sets beyond the node give zeros.
     SetBandwidth bandwidth(GpuSet set) const;
 
@@ -51,11 +57,14 @@ class BestSets {
 
   private:
     BestSets() = default;
+    std::optional<GpuSet> look_up(const std::vector<std::uint16_t>& table, GpuSet free,
+                                  int count) const;
 
     int count_ = 0;
     std::vector<SetBandwidth> bandwidth_;  // by set
     std::vector<std::uint64_t> left_;      // by set, in MB/s / 4
     std::vector<std::uint16_t> best_;      // [free * (count_ + 1) + k]
+    std::vector<std::uint16_t> thriftiest_;
 };
 
 /// One candidate and its score, as `sluice pick` prints it.

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "common/placement/node_choice.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+
+#include "common/placement/assignment.hpp"
+
+namespace sluice {
+namespace {
+
+constexpr double no_rate = std::numeric_limits<double>::infinity();  // one GPU sends nothing
+
+/// One way to take so many GPUs of a node.
+struct Option {
+    GpuSet set;
+    double rate = 0;  // GB/s
+    double broken = 0;
+};
+
+double broken_by(const BestSets& sets, GpuSet free, GpuSet taken) {
+    const double whole = sets.left_gbps(GpuSet::first(sets.size()));
+    if (whole <= 0) return 0;
+    return (sets.left_gbps(free) - sets.left_gbps(free - taken)) / whole;
+}
+
+Option option_of(const BestSets& sets, GpuSet free, GpuSet set) {
+    return {set, set.size() > 1 ? sets.bandwidth(set).total_gbps : no_rate,
+            broken_by(sets, free, set)};
+}
+
+/// Each slower than the one before it, and worth it: breaking less. The fastest alone unless
+/// `all`.
+std::vector<Option> options_of(const BestSets& sets, GpuSet free, int count, bool all) {
+    const auto fastest = sets.best(free, count);
+    if (!fastest) return {};
+    std::vector<Option> options{option_of(sets, free, *fastest)};
+    if (!all || count == 1) return options;
+    std::vector<Option> others;
+    if (sets.size() <= BestSets::max_enumerated_gpus) {
+        for (std::uint64_t bits = free.bits(); bits != 0; bits = (bits - 1) & free.bits()) {
+            if (GpuSet(bits).size() == count) others.push_back(option_of(sets, free, GpuSet(bits)));
+        }
+    } else {
+        others.push_back(option_of(sets, free, *sets.thriftiest(free, count)));
+    }
+    std::sort(others.begin(), others.end(), [](const Option& a, const Option& b) {
+        if (a.rate != b.rate) return a.rate > b.rate;
+        if (a.broken != b.broken) return a.broken < b.broken;
+        return a.set.indices() < b.set.indices();
+    });
+    for (const Option& other : others) {
+        if (other.broken < options.back().broken) options.push_back(other);
+    }
+    return options;
+}
+
+/// Offers that differ in their number alone.
+struct NodeClass {
+    const BestSets* sets = nullptr;
+    GpuSet free;
+    std::vector<std::vector<Option>> options;  // for each distinct count
+};
+
+/// A part of the network: its offers, by position.
+struct Pool {
+    std::vector<int> offers;
+    int hops = 0;
+};
+
+class Search {
+  public:
+    Search(std::span<const NodeOffer> offers, std::span<const int> counts,
+           const StepTime& step_time, const NodeChoiceOptions& options)
+        : offers_(offers), counts_(counts), step_time_(step_time), options_(options) {
+        for (const int count : counts) {
+            const auto known = std::find(sizes_.begin(), sizes_.end(), count);
+            size_of_.push_back(static_cast<std::size_t>(known - sizes_.begin()));
+            if (known == sizes_.end()) sizes_.push_back(count);
+        }
+        required_ = std::count_if(offers.begin(), offers.end(),
+                                  [](const NodeOffer& each) { return each.required; });
+        classify();
+    }
+
+    std::optional<NodePlacement> best() {
+        std::vector<int> everything;
+        for (std::size_t i = 0; i < offers_.size(); ++i) everything.push_back(static_cast<int>(i));
+        if (counts_.size() > 1)
+            descend(std::move(everything), 0);
+        else
+            try_pool({std::move(everything), 0});
+        return found_;
+    }
+
+  private:
+    const NodeOffer& offer(int position) const {
+        return offers_[static_cast<std::size_t>(position)];
+    }
+
+    void classify() {
+        struct Key {
+            const BestSets* sets;
+            std::uint64_t free;
+            bool operator==(const Key&) const = default;
+        };
+        const auto hash = [](const Key& key) {
+            return std::hash<const void*>()(key.sets) ^ key.free * 0x9e3779b97f4a7c15;
+        };
+        std::unordered_map<Key, int, decltype(hash)> known(64, hash);
+        class_of_.reserve(offers_.size());
+        for (const NodeOffer& each : offers_) {
+            const auto [entry, fresh] =
+                known.try_emplace({each.sets, each.free.bits()}, static_cast<int>(classes_.size()));
+            class_of_.push_back(entry->second);
+            if (!fresh) continue;
+            NodeClass made{each.sets, each.free, {}};
+            for (const int size : sizes_) {
+                made.options.push_back(
+                    options_of(*each.sets, each.free, size, options_.trust_model));
+                for (const Option& option : made.options.back()) rates_.push_back(option.rate);
+            }
+            classes_.push_back(std::move(made));
+        }
+        std::sort(rates_.begin(), rates_.end(), std::greater<>());
+        rates_.erase(std::unique(rates_.begin(), rates_.end()), rates_.end());
+    }
+
+    /// What breaks least among what is at least so fast; null where nothing is.
+    const Option* option(int position, std::size_t size, double least_rate) const {
+        const auto place = static_cast<std::size_t>(class_of_[static_cast<std::size_t>(position)]);
+        const Option* last = nullptr;
+        for (const Option& each : classes_[place].options[size]) {
+            if (each.rate < least_rate) break;
+            last = &each;
+        }
+        return last;
+    }
+
+    /// Tries these offers, which share `depth` switches, and each of the parts below them.
+    void descend(std::vector<int> pool, std::size_t depth) {
+        if (pool.size() < counts_.size()) return;
+        std::vector<std::pair<int, std::vector<int>>> parts;
+        std::size_t deepest = depth;
+        std::unordered_map<int, std::size_t> part_of;
+        for (const int position : pool) {
+            const auto& switches = offer(position).switches;
+            deepest = std::max(deepest, switches.size());
+            if (switches.size() <= depth) continue;
+            const auto [entry, fresh] = part_of.try_emplace(switches[depth], parts.size());
+            if (fresh) parts.push_back({switches[depth], {}});
+            parts[entry->second].second.push_back(position);
+        }
+        const bool same = parts.size() == 1 && parts.front().second.size() == pool.size();
+        const int hops = deepest == 0 ? 0 : static_cast<int>(deepest - depth) + 1;
+        if (!same) try_pool({std::move(pool), hops});
+        for (auto& [number, part] : parts) descend(std::move(part), depth + 1);
+    }
+
+    void try_pool(const Pool& pool) {
+        for (const double rate : rates_) {
+            if (sizes_.size() == 1)
+                try_equal(pool, rate);
+            else
+                try_mixed(pool, rate);
+        }
+    }
+
+    /// Required ones first, then by what they break, then by number.
+    void sort_by_broken(std::vector<std::pair<double, int>>& nodes) const {
+        std::sort(nodes.begin(), nodes.end(), [this](const auto& a, const auto& b) {
+            const NodeOffer& left = offer(a.second);
+            const NodeOffer& right = offer(b.second);
+            if (left.required != right.required) return left.required;
+            if (a.first != b.first) return a.first < b.first;
+            return left.node < right.node;
+        });
+    }
+
+    std::vector<std::pair<double, int>> able(const Pool& pool, std::size_t size,
+                                             double rate) const {
+        std::vector<std::pair<double, int>> nodes;
+        for (const int position : pool.offers) {
+            if (const Option* way = option(position, size, rate))
+                nodes.emplace_back(way->broken, position);
+        }
+        sort_by_broken(nodes);
+        return nodes;
+    }
+
+    void try_equal(const Pool& pool, double rate) {
+        const auto nodes = able(pool, 0, rate);
+        if (nodes.size() < counts_.size()) return;
+        std::vector<std::pair<int, const Option*>> chosen;
+        for (std::size_t i = 0; i < counts_.size(); ++i)
+            chosen.emplace_back(nodes[i].second, option(nodes[i].second, 0, rate));
+        weigh(chosen, pool.hops);
+    }
+
+    /// The |counts| nodes that break least for each count are enough: were another one used, one of
+    /// them is free to take its place.
+    void try_mixed(const Pool& pool, double rate) {
+        std::vector<int> columns;
+        for (std::size_t size = 0; size < sizes_.size(); ++size) {
+            auto nodes = able(pool, size, rate);
+            std::size_t taken = 0;
+            for (const auto& [broken, position] : nodes) {
+                if (taken == counts_.size() && !offer(position).required) break;
+                if (!offer(position).required) ++taken;
+                if (std::find(columns.begin(), columns.end(), position) == columns.end())
+                    columns.push_back(position);
+            }
+        }
+        if (columns.size() < counts_.size()) return;
+        std::sort(columns.begin(), columns.end(),
+                  [this](int a, int b) { return offer(a).node < offer(b).node; });
+        constexpr double impossible = 1e9;
+        constexpr double bonus = 1e5;  // for a required node, beyond any sum of what is broken
+        const auto column_of_row = assign(
+            static_cast<int>(counts_.size()), static_cast<int>(columns.size()),
+            [&](int row, int column) {
+                const int position = columns[static_cast<std::size_t>(column)];
+                const Option* way = option(position, size_of_[static_cast<std::size_t>(row)], rate);
+                return (way ? way->broken : impossible) - (offer(position).required ? bonus : 0);
+            });
+        std::vector<std::pair<int, const Option*>> chosen;
+        for (std::size_t row = 0; row < counts_.size(); ++row) {
+            const int position = columns[static_cast<std::size_t>(column_of_row[row])];
+            const Option* way = option(position, size_of_[row], rate);
+            if (!way) return;
+            chosen.emplace_back(position, way);
+        }
+        weigh(chosen, pool.hops);
+    }
+
+    void weigh(std::vector<std::pair<int, const Option*>>& chosen, int hops) {
+        const auto required = std::count_if(chosen.begin(), chosen.end(), [this](const auto& each) {
+            return offer(each.first).required;
+        });
+        if (required < required_) return;
+        std::sort(chosen.begin(), chosen.end());
+        NodePlacement placement;
+        PlacementShape& shape = placement.shape;
+        shape.nodes = static_cast<int>(chosen.size());
+        shape.hops = shape.nodes > 1 ? hops : 0;
+        double slowest = no_rate;
+        for (const auto& [position, way] : chosen) {
+            placement.nodes.push_back({offer(position).node, way->set});
+            placement.broken += way->broken;
+            shape.gpus += way->set.size();
+            shape.most_per_node = std::max(shape.most_per_node, way->set.size());
+            slowest = std::min(slowest, way->rate);
+        }
+        shape.slowest_gbps = slowest == no_rate ? 0 : slowest;
+        placement.step_time = step_time_(shape);
+        placement.cost =
+            std::log(placement.step_time) + options_.fragmentation_weight * placement.broken;
+        constexpr double rounding = 1e-12;
+        if (!found_ || placement.cost < found_->cost - rounding) found_ = std::move(placement);
+    }
+
+    std::span<const NodeOffer> offers_;
+    std::span<const int> counts_;
+    const StepTime& step_time_;
+    const NodeChoiceOptions& options_;
+    std::vector<int> sizes_;            // distinct counts
+    std::vector<std::size_t> size_of_;  // of each count
+    std::vector<NodeClass> classes_;
+    std::vector<int> class_of_;  // of each offer
+    std::ptrdiff_t required_ = 0;
+    std::vector<double> rates_;  // at which options differ, fastest first
+    std::optional<NodePlacement> found_;
+};
+
+}  // namespace
+
+double PriorStepTime::operator()(const PlacementShape& shape) const {
+    constexpr double per_further_level = 0.25;
+    double time = 1;
+    if (shape.most_per_node > 1 && shape.slowest_gbps > 0) time += traffic_gb / shape.slowest_gbps;
+    if (shape.nodes > 1) {
+        const int further = std::max(shape.hops - 1, 0);
+        time += traffic_gb / network_gbps * (1 + per_further_level * further);
+    }
+    return time;
+}
+
+std::optional<NodePlacement> choose_nodes(std::span<const NodeOffer> offers,
+                                          std::span<const int> counts, const StepTime& step_time,
+                                          const NodeChoiceOptions& options) {
+    if (counts.empty() || offers.size() < counts.size()) return std::nullopt;
+    return Search(offers, counts, step_time, options).best();
+}
+
+NodePlacement assess(std::span<const NodeOffer> offers, std::span<const GpuSet> sets,
+                     const StepTime& step_time, const NodeChoiceOptions& options) {
+    NodePlacement placement;
+    PlacementShape& shape = placement.shape;
+    shape.nodes = static_cast<int>(offers.size());
+    double slowest = no_rate;
+    std::size_t shared = offers.empty() ? 0 : offers.front().switches.size();
+    std::size_t deepest = 0;
+    for (std::size_t i = 0; i < offers.size(); ++i) {
+        const NodeOffer& offer = offers[i];
+        const Option way = option_of(*offer.sets, offer.free, sets[i]);
+        placement.nodes.push_back({offer.node, way.set});
+        placement.broken += way.broken;
+        shape.gpus += way.set.size();
+        shape.most_per_node = std::max(shape.most_per_node, way.set.size());
+        slowest = std::min(slowest, way.rate);
+        deepest = std::max(deepest, offer.switches.size());
+        const auto& first = offers.front().switches;
+        const auto common =
+            std::mismatch(first.begin(), first.end(), offer.switches.begin(), offer.switches.end());
+        shared = std::min(shared, static_cast<std::size_t>(common.first - first.begin()));
+    }
+    shape.slowest_gbps = slowest == no_rate ? 0 : slowest;
+    if (shape.nodes > 1 && deepest > 0) shape.hops = static_cast<int>(deepest - shared) + 1;
+    placement.step_time = step_time(shape);
+    placement.cost =
+        std::log(placement.step_time) + options.fragmentation_weight * placement.broken;
+    return placement;
+}
+
+std::vector<std::vector<int>> spreads(int gpus, int per_node, int least_nodes, int most_nodes) {
+    std::vector<std::vector<int>> out;
+    if (gpus < 1 || per_node < 1) return out;
+    const auto add = [&out](std::vector<int> counts) {
+        if (std::find(out.begin(), out.end(), counts) == out.end())
+            out.push_back(std::move(counts));
+    };
+    const int fewest = std::max({least_nodes, (gpus + per_node - 1) / per_node, 1});
+    for (int nodes = fewest; nodes <= std::min(most_nodes, gpus); ++nodes) {
+        std::vector<int> even;
+        for (int i = 0; i < nodes; ++i) even.push_back(gpus / nodes + (i < gpus % nodes ? 1 : 0));
+        add(std::move(even));
+    }
+    const int full = gpus / per_node;
+    if (fewest <= most_nodes && full > 0 && gpus % per_node != 0 && full + 1 == fewest) {
+        std::vector<int> filled(static_cast<std::size_t>(full), per_node);
+        filled.push_back(gpus % per_node);
+        add(std::move(filled));
+    }
+    return out;
+}
+
+}  // namespace sluice

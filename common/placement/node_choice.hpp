@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Which nodes, and which GPUs on each, for a job that asks for so many GPUs on so many nodes.
+//
+// A placement costs
+//
+//     ln(step time) + weight * sum over its nodes of (left(F) - left(F \ S)) / left(all)
+//
+// The step time is the model's (relative to anything: only ratios count). left() is what stays for
+// the next jobs (best_sets.hpp), F the node's free GPUs and S those taken; left(all) is that of the
+// idle node, so a whole idle node counts 1 and a GPU that no pair is broken for counts 0. The
+// weight is thus the relative step time that keeping one idle node whole is worth.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "common/placement/best_sets.hpp"
+
+namespace sluice {
+
+/// A node that may serve.
+struct NodeOffer {
+    int node = 0;                    ///< the caller's number; lower ones win ties
+    const BestSets* sets = nullptr;  ///< of its class; outlives the call
+    GpuSet free;                     ///< those that the request may use
+    bool required = false;           ///< has to be part of any placement
+    /// Switches above it from the top of the network down, by any numbers; nodes of equal lists
+    /// share their last switch. Empty where the network is unknown; else outlives the call.
+    std::span<const int> switches;
+};
+
+/// What a step-time model is asked about.
+struct PlacementShape {
+    int gpus = 0;
+    int nodes = 0;
+    int most_per_node = 0;    ///< GPUs of the job on the node where it has most
+    double slowest_gbps = 0;  ///< least total() of the sets of two GPUs and more; 0 without any
+    int hops =
+        0;  ///< levels of switches between its nodes: 1 under one switch; 0: unknown, or one node
+};
+
+using StepTime = std::function<double(const PlacementShape&)>;
+
+/// What is assumed of a job that nothing is known of: a second of computing comes with `traffic_gb`
+/// GB of all-reduce in each GPU, which go over the set's rings within a node and then over one port
+/// of `network_gbps` between nodes, a quarter slower for each further level of switches. Nothing
+/// overlaps. (5 GB: BERT-large in half precision on a V100 exchanges 1.3 GB in a step of 0.25 s.)
+struct PriorStepTime {
+    double traffic_gb = 5;
+    double network_gbps = 12.5;
+
+    double operator()(const PlacementShape& shape) const;
+};
+
+struct NodeShare {
+    int node = 0;
+    GpuSet set;
+};
+
+struct NodePlacement {
+    std::vector<NodeShare> nodes;  ///< in the order of the offers
+    PlacementShape shape;
+    double step_time = 0;
+    double broken = 0;  ///< the sum above, without the weight
+    double cost = 0;
+};
+
+struct NodeChoiceOptions {
+    double fragmentation_weight = 0.1;
+    /// Within a node: false, the fastest set; true, whichever set costs least by the model. (A job
+    /// that nothing is known of is taken to need the fastest.)
+    bool trust_model = false;
+};
+
+/// The placement of least cost with counts[i] GPUs on one node, counts[i + 1] on another, and so
+/// on: exact over all ways to choose nodes and, with trust_model, sets (on nodes of more than 8
+/// GPUs: the fastest or the thriftiest set). Nothing where no such placement exists. O(offers) for
+/// each rate at which sets differ and each level of switches; with different counts an assignment
+/// in O(|counts|^3) on top.
+std::optional<NodePlacement> choose_nodes(std::span<const NodeOffer> offers,
+                                          std::span<const int> counts, const StepTime& step_time,
+                                          const NodeChoiceOptions& options = {});
+
+/// Cost of a given placement, as choose_nodes() counts it. The offers are those of its nodes, in
+/// its order.
+NodePlacement assess(std::span<const NodeOffer> offers, std::span<const GpuSet> sets,
+                     const StepTime& step_time, const NodeChoiceOptions& options = {});
+
+/// How `gpus` may be spread over least_nodes to most_nodes nodes of up to per_node GPUs, for a
+/// request that leaves it open: evenly over each number of nodes, and as full nodes and a rest;
+/// each in descending order, no two alike.
+std::vector<std::vector<int>> spreads(int gpus, int per_node, int least_nodes, int most_nodes);
+
+}  // namespace sluice

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The choice over nodes against trying every placement, and its parts.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "common/placement/assignment.hpp"
+#include "common/placement/node_choice.hpp"
+#include "tests/unit/test_data.hpp"
+
+namespace sluice {
+namespace {
+
+std::shared_ptr<const BestSets> table(const std::string& name) {
+    const auto graph = read_topology(test_data("topology/" + name), name);
+    EXPECT_TRUE(graph.ok()) << graph.error().message;
+    auto sets = BestSets::compile(*graph);
+    EXPECT_TRUE(sets.ok());
+    return *sets;
+}
+
+/// Least cost over every way to give counts to nodes and, with `any_set`, every set.
+class BruteForce {
+  public:
+    BruteForce(std::span<const NodeOffer> offers, std::vector<int> counts, const StepTime& time,
+               const NodeChoiceOptions& options)
+        : offers_(offers), time_(time), options_(options) {
+        std::sort(counts.begin(), counts.end());
+        do {
+            spread(counts, 0, {}, {});
+        } while (std::next_permutation(counts.begin(), counts.end()));
+    }
+    double least() const { return least_; }
+
+  private:
+    void spread(const std::vector<int>& counts, std::size_t next, std::vector<NodeOffer> nodes,
+                std::vector<GpuSet> sets) {
+        if (nodes.size() == counts.size()) {
+            for (std::size_t i = next; i < offers_.size(); ++i) {
+                if (offers_[i].required) return;
+            }
+            least_ = std::min(least_, assess(nodes, sets, time_, options_).cost);
+            return;
+        }
+        if (next == offers_.size()) return;
+        const NodeOffer& offer = offers_[next];
+        if (!offer.required) spread(counts, next + 1, nodes, sets);
+        const int count = counts[nodes.size()];
+        nodes.push_back(offer);
+        sets.emplace_back();
+        if (!options_.trust_model) {
+            const auto best = offer.sets->best(offer.free, count);
+            if (!best) return;
+            sets.back() = *best;
+            return spread(counts, next + 1, nodes, sets);
+        }
+        for (std::uint64_t bits = offer.free.bits(); bits != 0;
+             bits = (bits - 1) & offer.free.bits()) {
+            sets.back() = GpuSet(bits);
+            if (sets.back().size() == count) spread(counts, next + 1, nodes, sets);
+        }
+    }
+
+    std::span<const NodeOffer> offers_;
+    const StepTime& time_;
+    const NodeChoiceOptions& options_;
+    double least_ = HUGE_VAL;
+};
+
+TEST(NodeChoice, EqualsTheBestOfAllPlacements) {
+    const auto dgx1 = table("dgx1-v100.topo-m.txt");
+    const auto pairs = table("nvlink-pairs8.topo-m.txt");
+    const auto pcie = table("pcie8.topo-m.txt");
+    const BestSets* const classes[] = {dgx1.get(), pairs.get(), pcie.get()};
+    const std::vector<int> left{0, 1}, right{0, 2}, other{3, 4}, flat{};
+    const std::vector<std::vector<int>> requests{{1},    {2},    {4},       {8},      {2, 2},
+                                                 {3, 3}, {2, 1}, {4, 2, 1}, {1, 1, 1}};
+    std::mt19937 dice(17);
+    int possible = 0;
+    for (int round = 0; round < 400; ++round) {
+        std::vector<NodeOffer> offers;
+        const bool network = round % 2 == 0;
+        for (int i = 0; i < 5; ++i) {
+            const auto& switches = !network ? flat : *std::array{&left, &right, &other}[dice() % 3];
+            // Few free GPUs where every set is tried.
+            const std::uint64_t busy = round % 4 < 2 ? 0 : dice();
+            offers.push_back({i, classes[dice() % 3], GpuSet(dice() & 0xff & ~busy),
+                              dice() % 10 == 0, switches});
+        }
+        const auto& counts = requests[dice() % requests.size()];
+        const NodeChoiceOptions options{round % 3 * 0.2, round % 4 >= 2};
+        const StepTime time = PriorStepTime{round % 5 * 4.0, 12.5};
+        const double least = BruteForce(offers, counts, time, options).least();
+        const auto found = choose_nodes(offers, counts, time, options);
+        ASSERT_EQ(found.has_value(), least != HUGE_VAL) << "round " << round;
+        if (!found) continue;
+        ++possible;
+        EXPECT_NEAR(found->cost, least, 1e-9) << "round " << round;
+        // What it says of itself is so.
+        std::vector<NodeOffer> nodes;
+        std::vector<GpuSet> sets;
+        for (const NodeShare& share : found->nodes) {
+            nodes.push_back(offers[static_cast<std::size_t>(share.node)]);
+            sets.push_back(share.set);
+            EXPECT_TRUE(nodes.back().free.contains(share.set));
+        }
+        EXPECT_NEAR(assess(nodes, sets, time, options).cost, found->cost, 1e-9);
+    }
+    EXPECT_GT(possible, 200);
+}
+
+TEST(NodeChoice, SmallJobsLeaveWholeNodesToLargeOnes) {
+    const auto dgx1 = table("dgx1-v100.topo-m.txt");
+    std::vector<GpuSet> free(3, GpuSet::first(8));
+    const auto run = [&](int count) {
+        std::vector<NodeOffer> offers;
+        for (int i = 0; i < 3; ++i)
+            offers.push_back({i, dgx1.get(), free[static_cast<std::size_t>(i)], false, {}});
+        const auto found = choose_nodes(offers, std::vector<int>{count}, PriorStepTime{});
+        if (!found) return false;
+        const NodeShare& share = found->nodes.front();
+        auto& rest = free[static_cast<std::size_t>(share.node)];
+        rest = rest - share.set;
+        return true;
+    };
+    for (const int count : {1, 2, 1, 1, 2, 1, 2, 1, 1}) EXPECT_TRUE(run(count));
+    EXPECT_TRUE(run(8));
+    EXPECT_TRUE(run(4));
+}
+
+TEST(NodeChoice, AJobThatDoesNotCommunicateTakesWhatIsLeft) {
+    const auto pairs = table("nvlink-pairs8.topo-m.txt");
+    // 0-2 and 1-3 are pairs; 4 and 5 have lost theirs.
+    const std::vector<NodeOffer> offers{{0, pairs.get(), *parse_gpu_set("0-5"), false, {}}};
+    const StepTime deaf = [](const PlacementShape&) { return 1.0; };
+    const std::vector<int> two{2};
+    EXPECT_EQ(to_string(choose_nodes(offers, two, deaf, {0.1, true})->nodes[0].set), "4-5");
+    EXPECT_EQ(to_string(choose_nodes(offers, two, deaf, {0.1, false})->nodes[0].set), "0,2");
+    EXPECT_EQ(to_string(choose_nodes(offers, two, PriorStepTime{}, {0.1, true})->nodes[0].set),
+              "0,2");
+}
+
+TEST(NodeChoice, NodesUnderOneSwitchGoTogether) {
+    const auto dgx1 = table("dgx1-v100.topo-m.txt");
+    const std::vector<int> rack1{0, 1}, rack2{0, 2};
+    std::vector<NodeOffer> offers;
+    for (int i = 0; i < 6; ++i)
+        offers.push_back({i, dgx1.get(), GpuSet::first(8), false, i % 2 == 0 ? rack1 : rack2});
+    offers[0].free = GpuSet::first(4);
+    const auto found = choose_nodes(offers, std::vector<int>{8, 8, 8}, PriorStepTime{});
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->nodes[0].node, 1);
+    EXPECT_EQ(found->nodes[1].node, 3);
+    EXPECT_EQ(found->nodes[2].node, 5);
+    EXPECT_EQ(found->shape.hops, 1);
+    EXPECT_EQ(choose_nodes(offers, std::vector<int>{8, 8, 8, 8}, PriorStepTime{})->shape.hops, 2);
+}
+
+TEST(NodeChoice, NothingWhereNothingFits) {
+    const auto dgx1 = table("dgx1-v100.topo-m.txt");
+    std::vector<NodeOffer> offers{{0, dgx1.get(), GpuSet::first(3), false, {}},
+                                  {1, dgx1.get(), GpuSet::first(3), false, {}}};
+    EXPECT_FALSE(choose_nodes(offers, std::vector<int>{4}, PriorStepTime{}));
+    EXPECT_FALSE(choose_nodes(offers, std::vector<int>{2, 2, 2}, PriorStepTime{}));
+    EXPECT_FALSE(choose_nodes(offers, std::vector<int>{}, PriorStepTime{}));
+    EXPECT_FALSE(choose_nodes({}, std::vector<int>{1}, PriorStepTime{}));
+    offers[0].required = offers[1].required = true;
+    EXPECT_FALSE(choose_nodes(offers, std::vector<int>{2}, PriorStepTime{}));
+    EXPECT_TRUE(choose_nodes(offers, std::vector<int>{2, 1}, PriorStepTime{}));
+}
+
+TEST(NodeChoice, WaysToSpread) {
+    using Spreads = std::vector<std::vector<int>>;
+    EXPECT_EQ(spreads(4, 8, 1, 2), (Spreads{{4}, {2, 2}}));
+    EXPECT_EQ(spreads(12, 8, 1, 3), (Spreads{{6, 6}, {4, 4, 4}, {8, 4}}));
+    EXPECT_EQ(spreads(5, 4, 2, 2), (Spreads{{3, 2}, {4, 1}}));
+    EXPECT_EQ(spreads(16, 8, 1, 1), Spreads{});
+    EXPECT_EQ(spreads(2, 8, 3, 4), Spreads{});
+    EXPECT_EQ(spreads(0, 8, 1, 4), Spreads{});
+}
+
+TEST(Assignment, EqualsTheBestOfAllPermutations) {
+    std::mt19937 dice(5);
+    for (int round = 0; round < 200; ++round) {
+        const int rows = 1 + static_cast<int>(dice() % 4);
+        const int columns = rows + static_cast<int>(dice() % 3);
+        std::vector<std::vector<double>> cost(static_cast<std::size_t>(rows));
+        for (auto& row : cost) {
+            for (int i = 0; i < columns; ++i) row.push_back(static_cast<int>(dice() % 21) - 10);
+        }
+        const auto at = [&](int row, int column) {
+            return cost[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)];
+        };
+        std::vector<int> order(static_cast<std::size_t>(columns));
+        std::iota(order.begin(), order.end(), 0);
+        double least = HUGE_VAL;
+        do {
+            double sum = 0;
+            for (int row = 0; row < rows; ++row)
+                sum += at(row, order[static_cast<std::size_t>(row)]);
+            least = std::min(least, sum);
+        } while (std::next_permutation(order.begin(), order.end()));
+        double sum = 0;
+        std::vector<int> used;
+        const auto chosen = assign(rows, columns, at);
+        for (int row = 0; row < rows; ++row) {
+            sum += at(row, chosen[static_cast<std::size_t>(row)]);
+            used.push_back(chosen[static_cast<std::size_t>(row)]);
+        }
+        std::sort(used.begin(), used.end());
+        EXPECT_EQ(std::unique(used.begin(), used.end()), used.end());
+        EXPECT_EQ(sum, least);
+    }
+}
+
+}  // namespace
+}  // namespace sluice
