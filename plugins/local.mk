@@ -20,6 +20,8 @@ plugins_slurm_libseam_la_SOURCES = \
 	plugins/slurm/job.hpp \
 	plugins/slurm/log.cpp \
 	plugins/slurm/log.hpp \
+	plugins/slurm/network.cpp \
+	plugins/slurm/network.hpp \
 	plugins/slurm/release.hpp \
 	plugins/slurm/release_check.cpp \
 	plugins/slurm/select_22_05.hpp \
@@ -42,6 +44,8 @@ SELECT_SOURCES = \
 	plugins/select/chooser.cpp \
 	plugins/select/chooser.hpp \
 	plugins/select/entry_points.cpp \
+	plugins/select/node_offers.cpp \
+	plugins/select/node_offers.hpp \
 	plugins/select/node_tables.cpp \
 	plugins/select/node_tables.hpp
 SELECT_LDFLAGS = $(PLUGIN_LDFLAGS) -Wl,--version-script=$(srcdir)/plugins/select/select.map

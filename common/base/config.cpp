@@ -67,10 +67,10 @@ bool read_state_dir(std::string_view value, Config& config) {
     return !value.empty() && value.front() == '/';
 }
 
-bool read_min_gain(std::string_view value, Config& config) {
+bool read_fraction(std::string_view value, double& target) {
     const auto number = parse_number(value);
     if (!number || !(*number >= 0 && *number <= 1)) return false;
-    config.min_gain = *number;
+    target = *number;
     return true;
 }
 
@@ -122,7 +122,14 @@ constexpr std::array keys{
         [](std::string_view value, Config& config) {
             return read_seconds(value, 0, 86400, config.restart_cost);
         }},
-    Key{{"MinGain", "0 to 1, like 0.05"}, read_min_gain},
+    Key{{"MinGain", "0 to 1, like 0.05"},
+        [](std::string_view value, Config& config) {
+            return read_fraction(value, config.min_gain);
+        }},
+    Key{{"FragmentationWeight", "0 to 1, like 0.1"},
+        [](std::string_view value, Config& config) {
+            return read_fraction(value, config.fragmentation_weight);
+        }},
 };
 
 constexpr auto infos = [] {

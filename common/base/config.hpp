@@ -38,6 +38,8 @@ struct Config {
     std::chrono::seconds restart_cost{
         60};                 ///< RestartCost assumed until the job's own was measured
     double min_gain = 0.05;  ///< MinGain: least relative gain for which a job is resized
+    double fragmentation_weight =
+        0.1;  ///< FragmentationWeight: step time that a whole node is worth
 };
 
 /// Wholly valid or an error "NAME:LINE: Key: ... write ..."; unknown keys are errors that list the

@@ -258,6 +258,7 @@ class Search {
         placement.cost =
             std::log(placement.step_time) + options_.fragmentation_weight * placement.broken;
         constexpr double rounding = 1e-12;
+        if (placement.step_time > options_.most_step_time * (1 + rounding)) return;
         if (!found_ || placement.cost < found_->cost - rounding) found_ = std::move(placement);
     }
 

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -73,6 +74,8 @@ struct NodeChoiceOptions {
     /// Within a node: false, the fastest set; true, whichever set costs least by the model. (A job
     /// that nothing is known of is taken to need the fastest.)
     bool trust_model = false;
+    /// Slower placements are none.
+    double most_step_time = std::numeric_limits<double>::infinity();
 };
 
 /// The placement of least cost with counts[i] GPUs on one node, counts[i + 1] on another, and so

@@ -20,14 +20,185 @@ struct Bitmap {
     bitstr_t* bits;
 };
 
-std::string describe(const std::string& node, GpuSet best, GpuSet stock, const BestSets& table) {
-    return "node " + node + ": GPUs " + to_string(best) + " (" +
-           format_fixed(table.bandwidth(best).bottleneck_gbps, 1) + " GB/s), stock " +
-           to_string(stock) + " (" + format_fixed(table.bandwidth(stock).bottleneck_gbps, 1) +
-           " GB/s)";
+// Below this, two costs are the same.
+constexpr double rounding = 1e-9;
+// A placement that cons_tres does not take (too few cores or too little memory there) is followed
+// by the next best, so often.
+constexpr int most_attempts = 3;
+
+std::string rate(double gbps) {
+    return " (" + format_fixed(gbps, 1) + " GB/s)";
 }
 
 }  // namespace
+
+class Chooser::Refinement {
+  public:
+    Refinement(Chooser& chooser, const JobTest& test, bitstr_t* candidates)
+        : chooser_(chooser), test_(test), candidates_(candidates) {
+        options_.fragmentation_weight = chooser.offers_.config().fragmentation_weight;
+    }
+
+    /// Looks up what stock Slurm chose. False, with explanation.forwarded, where that stands.
+    bool look_up(const JobChoice& choice) {
+        for (const NodeChoice& chosen : choice.nodes) {
+            NodeOffers::Node node;
+            const char* why = chooser_.offers_.look_up(chosen.node, choice.type_id, node);
+            if (!why && node.usable.size() < chosen.gpus.size())
+                why = "fewer free GPUs than chosen";
+            if (why) {
+                if (node.gpus.state && !node.table) chooser_.offer(node.gpus);  // for the next job
+                explanation.forwarded = why;
+                explanation.stock.clear();
+                return false;
+            }
+            explanation.stock.push_back({chosen.node, chosen.gpus, node.table});
+            stock_nodes_.push_back(std::move(node));
+        }
+        choice_ = &choice;
+        std::vector<NodeOffer> offers;
+        std::vector<GpuSet> sets;
+        std::vector<GpuSet> best;
+        for (std::size_t i = 0; i < stock_nodes_.size(); ++i) {
+            offers.push_back(chooser_.offers_.offer(stock_nodes_[i], nullptr));
+            sets.push_back(choice.nodes[i].gpus);
+            best.push_back(*stock_nodes_[i].table->best(stock_nodes_[i].usable, sets[i].size()));
+        }
+        stock_ = assess(offers, sets, step_time_, options_);
+        in_place_ = assess(offers, best, step_time_, options_);
+        // Nobody is worse off than under stock Slurm, whatever is kept for others.
+        options_.most_step_time = stock_.step_time;
+        explanation.stock_shape = stock_.shape;
+        explanation.stock_step_time = stock_.step_time;
+        return true;
+    }
+
+    /// Gives the job the placement of least cost that cons_tres takes. Returns what job_test
+    /// should.
+    int choose() {
+        const std::string given = nodes_are_given(test_.job());
+        if (!given.empty())
+            ++chooser_.forwarded_["nodes only: " + given];
+        else if (choose_nodes_and_gpus())
+            return SLURM_SUCCESS;
+        const bool as_stock = same(in_place_, stock_);
+        if (!as_stock && try_placement(in_place_, stock_nodes_)) return SLURM_SUCCESS;
+        if (!as_stock) explanation.forwarded = "no cores near the best set";
+        settle(stock_, stock_nodes_);
+        if (!disturbed_) return SLURM_SUCCESS;
+        // A failed call left its traces in the job record: ask as stock Slurm did, for what it
+        // gave.
+        const int rc = test_.ask_in_peace(chooser_.stock_.job_test, candidates_);
+        bit_copybits(test_.nodes(), candidates_);
+        return rc;
+    }
+
+    Explanation explanation;
+
+  private:
+    static bool same(const NodePlacement& a, const NodePlacement& b) {
+        return std::equal(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), b.nodes.end(),
+                          [](const NodeShare& left, const NodeShare& right) {
+                              return left.node == right.node && left.set == right.set;
+                          });
+    }
+
+    bool choose_nodes_and_gpus() {
+        auto nodes = chooser_.offers_.look_up_all(candidates_, choice_->type_id);
+        const bitstr_t* required = test_.job()->details->req_node_bitmap;
+        for (int attempt = 0; attempt < most_attempts; ++attempt) {
+            std::vector<NodeOffer> offers;
+            offers.reserve(nodes.size());
+            for (const NodeOffers::Node& node : nodes)
+                offers.push_back(chooser_.offers_.offer(node, required));
+            const auto placement = best_of(offers);
+            if (!placement || placement->cost > in_place_.cost - rounding) return false;
+            std::vector<NodeOffers::Node> chosen;
+            for (const NodeShare& share : placement->nodes)
+                chosen.push_back(*std::find_if(nodes.begin(), nodes.end(), [&](const auto& node) {
+                    return node.index == share.node;
+                }));
+            if (try_placement(*placement, chosen)) return true;
+            // Which of them it was cannot be told; those of stock's choice are known to serve.
+            std::erase_if(nodes, [&](const NodeOffers::Node& node) {
+                const auto is_this = [&](const auto& share) { return share.node == node.index; };
+                return std::any_of(placement->nodes.begin(), placement->nodes.end(), is_this) &&
+                       std::none_of(stock_.nodes.begin(), stock_.nodes.end(), is_this);
+            });
+        }
+        return false;
+    }
+
+    /// Over the shape that stock Slurm found, and where the request is for so many GPUs in all,
+    /// over others of no more nodes.
+    std::optional<NodePlacement> best_of(const std::vector<NodeOffer>& offers) const {
+        std::vector<int> counts;
+        for (const NodeShare& share : stock_.nodes) counts.push_back(share.set.size());
+        std::sort(counts.begin(), counts.end(), std::greater<>());
+        std::vector<std::vector<int>> shapes{counts};
+        if (choice_->open) {
+            int most = 0;
+            for (const NodeOffer& offer : offers) most = std::max(most, offer.free.size());
+            for (auto& shape :
+                 spreads(stock_.shape.gpus, most, test_.min_nodes(), stock_.shape.nodes))
+                if (shape != counts) shapes.push_back(std::move(shape));
+        }
+        std::optional<NodePlacement> best;
+        for (const auto& shape : shapes) {
+            auto found = choose_nodes(offers, shape, step_time_, options_);
+            if (found && (!best || found->cost < best->cost - rounding)) best = std::move(found);
+        }
+        return best;
+    }
+
+    /// Has cons_tres give exactly this. In advise mode it is only noted.
+    bool try_placement(const NodePlacement& placement, const std::vector<NodeOffers::Node>& nodes) {
+        if (!explanation.advice) {
+            const Bitmap narrowed(test_.nodes());
+            bit_clear_all(narrowed.bits);
+            int rc = SLURM_ERROR;
+            {
+                HiddenGpus hidden;
+                for (std::size_t i = 0; i < nodes.size(); ++i) {
+                    hidden.hide(nodes[i].gpus.state, nodes[i].gpus.free - placement.nodes[i].set);
+                    bit_set(narrowed.bits, nodes[i].index);
+                }
+                disturbed_ = true;
+                rc = test_.ask_in_peace(chooser_.stock_.job_test, narrowed.bits);
+            }
+            if (rc != SLURM_SUCCESS) return false;
+            const Result<JobChoice> got = job_choice(test_.job(), narrowed.bits);
+            const bool exactly = got && std::equal(got->nodes.begin(), got->nodes.end(),
+                                                   placement.nodes.begin(), placement.nodes.end(),
+                                                   [](const NodeChoice& a, const NodeShare& b) {
+                                                       return a.node == b.node && a.gpus == b.set;
+                                                   });
+            if (!exactly) return false;
+            bit_copybits(test_.nodes(), narrowed.bits);
+        }
+        settle(placement, nodes);
+        return true;
+    }
+
+    void settle(const NodePlacement& placement, const std::vector<NodeOffers::Node>& nodes) {
+        for (std::size_t i = 0; i < nodes.size(); ++i)
+            explanation.chosen.push_back(
+                {placement.nodes[i].node, placement.nodes[i].set, nodes[i].table});
+        explanation.shape = placement.shape;
+        explanation.step_time = placement.step_time;
+    }
+
+    Chooser& chooser_;
+    const JobTest& test_;
+    bitstr_t* candidates_;
+    const JobChoice* choice_ = nullptr;
+    NodeChoiceOptions options_;
+    StepTime step_time_ = PriorStepTime();
+    std::vector<NodeOffers::Node> stock_nodes_;
+    NodePlacement stock_;
+    NodePlacement in_place_;  // the best sets of stock's nodes
+    bool disturbed_ = false;
+};
 
 int Chooser::refine(const JobTest& test, bitstr_t* candidates) {
     if (explanations_.size() >= max_explanations) explanations_.clear();
@@ -35,88 +206,48 @@ int Chooser::refine(const JobTest& test, bitstr_t* candidates) {
 
     const Result<JobChoice> choice = job_choice(test.job(), test.nodes());
     if (!choice && choice.error().code == ErrorCode::usage) return SLURM_SUCCESS;  // no GPUs
-    std::vector<NodeGpus> gpus;
-    Explanation wanted = look_up(test.job(), choice, gpus);
-    const bool changed = std::any_of(wanted.nodes.begin(), wanted.nodes.end(),
-                                     [](const Chosen& node) { return node.best != node.stock; });
+    offers_.use(tables_.snapshot());
+    Refinement refinement(*this, test, candidates);
+    Explanation& explanation = refinement.explanation;
+    explanation.advice = offers_.config().advise_only;
+    if (const auto spec = job_spec(test.job()); spec && spec->advise) explanation.advice = true;
     int rc = SLURM_SUCCESS;
-    if (changed && !wanted.advice && !apply(test, wanted, gpus)) {
-        wanted.forwarded = "no cores near the best set";
-        // The failed call left its traces in the job record: ask as stock Slurm did, for what it
-        // gave.
-        rc = test.ask_in_peace(stock_.job_test, candidates);
-        bit_copybits(test.nodes(), candidates);
-    }
-    if (!wanted.forwarded.empty()) {
-        ++forwarded_[wanted.forwarded];
-        for (Chosen& node : wanted.nodes) node.best = node.stock;
-    }
-    explanations_.emplace(test.job(), std::move(wanted));
+    if (!choice)
+        explanation.forwarded = choice.error().message;
+    else if (refinement.look_up(*choice))
+        rc = refinement.choose();
+    if (!explanation.forwarded.empty()) ++forwarded_[explanation.forwarded];
+    explanations_.emplace(test.job(), std::move(explanation));
     return rc;
 }
 
-Chooser::Explanation Chooser::look_up(const job_record_t* job, const Result<JobChoice>& choice,
-                                      std::vector<NodeGpus>& gpus) const {
-    Explanation found;
-    if (!choice) {
-        found.forwarded = choice.error().message;
-        return found;
-    }
-    const auto snapshot = tables_.snapshot();
-    found.advice = snapshot->config.advise_only;
-    if (const auto spec = job_spec(job); spec && spec->advise) found.advice = true;
-
-    for (const NodeChoice& chosen : choice->nodes) {
-        const auto here = node_gpus(node_record_table_ptr[chosen.node]);
-        if (!here) {
-            found.forwarded = "GPUs without device files";
-            break;
-        }
-        if (here->shared) {
-            found.forwarded = "GPUs that are shared by shard or mps";
-            break;
-        }
-        if (here->types > 1 && choice->type_id == 0) {
-            found.forwarded = "an untyped request on a node with several GPU types";
-            break;
-        }
-        const auto table = snapshot->find(here->node, here->count);
-        if (!table) {
-            offer(*here);  // for the next job
-            found.forwarded = snapshot->knows(here->node)
-                                  ? "another number of GPUs than the node's topology"
-                                  : "no topology known";
-            break;
-        }
-        const auto best =
-            table->best(here->free & gpus_of_type(*here, choice->type_id), chosen.gpus.size());
-        if (!best) {
-            found.forwarded = "fewer free GPUs than chosen";
-            break;
-        }
-        gpus.push_back(*here);
-        found.nodes.push_back({chosen.node, chosen.gpus, *best, table});
-    }
-    if (!found.forwarded.empty()) found.nodes.clear();
-    return found;
+std::string Chooser::node_name(const Share& share) {
+    return node_record_table_ptr[share.node]->name;
 }
 
-bool Chooser::apply(const JobTest& test, const Explanation& wanted,
-                    const std::vector<NodeGpus>& gpus) {
-    const Bitmap narrowed(test.nodes());
-    int rc = SLURM_ERROR;
-    {
-        HiddenGpus hidden;
-        for (std::size_t i = 0; i < gpus.size(); ++i)
-            hidden.hide(gpus[i].state, gpus[i].free - wanted.nodes[i].best);
-        rc = test.ask_in_peace(stock_.job_test, narrowed.bits);
+double Chooser::gbps(const Share& share) {
+    return share.table->bandwidth(share.set).bottleneck_gbps;
+}
+
+std::string Chooser::line_of(const Explanation& explanation) {
+    std::string line;
+    std::string stock;
+    for (const Share& share : explanation.chosen) {
+        const auto here = std::find_if(explanation.stock.begin(), explanation.stock.end(),
+                                       [&](const Share& each) { return each.node == share.node; });
+        line += line.empty() ? "" : "; ";
+        line += "node " + node_name(share) + ": GPUs " + to_string(share.set) + rate(gbps(share));
+        if (here != explanation.stock.end())
+            line += ", stock " + to_string(here->set) + rate(gbps(*here));
     }
-    if (rc != SLURM_SUCCESS || !bit_equal(narrowed.bits, test.nodes())) return false;
-    const Result<JobChoice> got = job_choice(test.job(), narrowed.bits);
-    return got && std::equal(got->nodes.begin(), got->nodes.end(), wanted.nodes.begin(),
-                             wanted.nodes.end(), [](const NodeChoice& a, const Chosen& b) {
-                                 return a.node == b.node && a.gpus == b.best;
-                             });
+    for (const Share& share : explanation.stock) {
+        const bool ours = std::any_of(explanation.chosen.begin(), explanation.chosen.end(),
+                                      [&](const Share& each) { return each.node == share.node; });
+        if (ours) continue;
+        stock += (stock.empty() ? "; stock Slurm: node " : "; node ") + node_name(share) +
+                 ": GPUs " + to_string(share.set) + rate(gbps(share));
+    }
+    return line + stock;
 }
 
 void Chooser::begin(job_record_t* job) {
@@ -125,12 +256,7 @@ void Chooser::begin(job_record_t* job) {
     const Explanation chosen = std::move(entry->second);
     explanations_.erase(entry);
 
-    std::string line;
-    for (const Chosen& node : chosen.nodes) {
-        line += line.empty() ? "" : "; ";
-        line +=
-            describe(node_record_table_ptr[node.node]->name, node.best, node.stock, *node.table);
-    }
+    const std::string line = line_of(chosen);
     const std::string job_name = "job " + std::to_string(job->job_id) + ": ";
     if (!chosen.forwarded.empty())
         log_verbose(job_name + "left to stock Slurm: " + chosen.forwarded);
@@ -145,16 +271,18 @@ void Chooser::begin(job_record_t* job) {
     summary->forwarded = chosen.forwarded;
     summary->placements.clear();
     summary->more_nodes = 0;
-    for (const Chosen& node : chosen.nodes) {
+    for (const Share& share : chosen.advice ? chosen.stock : chosen.chosen) {
         if (summary->placements.size() == Summary::max_placements) {
             ++summary->more_nodes;
             continue;
         }
-        const GpuSet held = chosen.advice ? node.stock : node.best;
-        summary->placements.push_back({node_record_table_ptr[node.node]->name, to_string(held),
-                                       node.table->bandwidth(held).bottleneck_gbps,
-                                       to_string(node.stock),
-                                       node.table->bandwidth(node.stock).bottleneck_gbps});
+        SummaryPlacement placement{node_name(share), to_string(share.set), gbps(share), "", 0};
+        for (const Share& each : chosen.stock) {
+            if (each.node != share.node) continue;
+            placement.stock_gpus = to_string(each.set);
+            placement.stock_gbps = gbps(each);
+        }
+        summary->placements.push_back(std::move(placement));
     }
     if (chosen.advice) summary->advice = "would_choose_" + line;
     set_job_summary(job, *summary);
@@ -165,6 +293,13 @@ std::string Chooser::forwarded() const {
     for (const auto& [reason, count] : forwarded_)
         text += (text.empty() ? "" : ", ") + reason + ": " + std::to_string(count);
     return text;
+}
+
+void Chooser::reconfigured() {
+    tables_.reload();
+    offers_.learn_network();
+    const std::string so_far = forwarded();
+    if (!so_far.empty()) log_info("left to stock Slurm so far: " + so_far);
 }
 
 void Chooser::survey() {

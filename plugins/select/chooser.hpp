@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Which GPUs of the nodes that stock Slurm found: asks select/cons_tres first, then, for the same
-// nodes and counts, looks up the best sets and asks again with every other GPU hidden. Whatever
-// stock Slurm would start, starts.
+// Which nodes and which of their GPUs: asks select/cons_tres first, then chooses among the same
+// candidates and asks again with every other node and GPU hidden. Whatever stock Slurm would start,
+// starts.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "common/placement/node_choice.hpp"
+#include "plugins/select/node_offers.hpp"
 #include "plugins/select/node_tables.hpp"
 #include "plugins/slurm/gpus.hpp"
 #include "plugins/slurm/select_entry_points.hpp"
@@ -33,31 +35,42 @@ class Chooser {
     /// Offers nodes that no table describes to NodeTables.
     void survey();
 
+    /// Slurm has read its configuration.
+    void reconfigured();
+
     /// "reason: count, ..." of what was left to stock Slurm since start; empty for nothing.
     std::string forwarded() const;
 
   private:
-    struct Chosen {
-        int node;
-        GpuSet stock;
-        GpuSet best;
+    /// A set on a node, kept until the job begins.
+    struct Share {
+        int node = 0;
+        GpuSet set;
         std::shared_ptr<const BestSets> table;
     };
     struct Explanation {
-        std::vector<Chosen> nodes;
-        std::string forwarded;  ///< why nothing was changed
-        bool advice = false;    ///< best was not applied, by configuration
+        std::vector<Share> chosen;  ///< empty where nothing could be looked up
+        std::vector<Share> stock;
+        PlacementShape shape;  ///< of chosen, and its relative step time
+        double step_time = 0;
+        PlacementShape stock_shape;
+        double stock_step_time = 0;
+        std::string forwarded;  ///< why stock's choice stands
+        bool advice = false;    ///< chosen was not applied, by configuration
     };
+    /// One job_test, from stock's answer to ours.
+    class Refinement;
 
-    Explanation look_up(const job_record_t* job, const Result<JobChoice>& choice,
-                        std::vector<NodeGpus>& gpus) const;
-    bool apply(const JobTest& test, const Explanation& wanted, const std::vector<NodeGpus>& gpus);
     void offer(const NodeGpus& node) const;
+    static std::string node_name(const Share& share);
+    static double gbps(const Share& share);
+    static std::string line_of(const Explanation& explanation);
 
     static constexpr std::size_t max_explanations = 4096;
 
     const SelectOps& stock_;
     NodeTables& tables_;
+    NodeOffers offers_;
     // From job_test to job_begin, by record: an array task gets its own job id in between.
     std::map<const job_record_t*, Explanation> explanations_;
     std::map<std::string, uint64_t> forwarded_;  // reason -> how often

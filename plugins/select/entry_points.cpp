@@ -110,11 +110,7 @@ int select_p_select_nodeinfo_set_all(void) noexcept {
 int select_p_reconfigure(void) noexcept {
     const int rc = stock.reconfigure();
     if (controller) {
-        guarded("reconfigure", [] {
-            controller->tables.reload();
-            const std::string forwarded = controller->chooser.forwarded();
-            if (!forwarded.empty()) log_info("left to stock Slurm so far: " + forwarded);
-        });
+        guarded("reconfigure", [] { controller->chooser.reconfigured(); });
     }
     return rc;
 }

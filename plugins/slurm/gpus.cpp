@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "plugins/slurm/gpus.hpp"
 
-#include <set>
+#include <algorithm>
+#include <cstring>
 
 #include "plugins/slurm/release.hpp"
 
@@ -10,17 +11,17 @@ namespace {
 
 constexpr char gpu_name[] = "gpu";
 
+int is_gpu_record(void* record, void* id) {
+    return static_cast<gres_state_t*>(record)->plugin_id == *static_cast<uint32_t*>(id) ? 1 : 0;
+}
+
 // The gpu record of a node's list (one a node).
 gres_node_state_t* gpu_state_of_node(const node_record_t* node) {
     if (!node || !node->gres_list) return nullptr;
-    static const uint32_t gpu_id = gres_build_id(const_cast<char*>(gpu_name));
-    gres_node_state_t* found = nullptr;
-    auto* records = list_iterator_create(node->gres_list);
-    while (auto* record = static_cast<gres_state_t*>(list_next(records))) {
-        if (record->plugin_id == gpu_id) found = static_cast<gres_node_state_t*>(record->gres_data);
-    }
-    list_iterator_destroy(records);
-    return found;
+    static uint32_t gpu_id = gres_build_id(const_cast<char*>(gpu_name));
+    auto* found =
+        static_cast<gres_state_t*>(list_find_first(node->gres_list, is_gpu_record, &gpu_id));
+    return found ? static_cast<gres_node_state_t*>(found->gres_data) : nullptr;
 }
 
 // All gpu records of a job's list: a job that asks for two types has two.
@@ -61,11 +62,10 @@ std::optional<NodeGpus> node_gpus(const node_record_t* node) {
     gpus.free = GpuSet::first(gpus.count) - set_of(state->gres_bit_alloc);
     gpus.shared = are_shared(*state);
     gpus.state = state;
-    std::set<uint32_t> types;
-    for (int i = 0; i < state->topo_cnt; ++i) {
-        if (state->topo_type_id) types.insert(state->topo_type_id[i]);
+    if (const uint32_t* types = state->topo_type_id) {
+        for (int i = 0; i < state->topo_cnt; ++i)
+            gpus.types += std::find(types, types + i, types[i]) == types + i ? 1 : 0;
     }
-    gpus.types = static_cast<int>(types.size());
     return gpus;
 }
 
@@ -144,6 +144,8 @@ Result<JobChoice> job_choice(const job_record_t* job, const bitstr_t* nodes) {
 
     JobChoice choice;
     choice.type_id = state.type_name ? state.type_id : 0;
+    choice.open = state.gres_per_job > 0 && state.gres_per_node == 0 &&
+                  state.gres_per_socket == 0 && state.gres_per_task == 0;
     auto* bits = const_cast<bitstr_t*>(nodes);
     for (int64_t i = bit_ffs(bits); i >= 0 && i < bit_size(bits); ++i) {
         if (!bit_test(bits, i)) continue;
@@ -153,6 +155,21 @@ Result<JobChoice> job_choice(const job_record_t* job, const bitstr_t* nodes) {
     }
     if (choice.nodes.empty()) return unknown();
     return choice;
+}
+
+std::string nodes_are_given(const job_record_t* job) {
+    const auto* details = job->details;
+    if (!details) return "a job without details";
+    if (details->whole_node) return "exclusive nodes";
+    if (details->contiguous) return "contiguous nodes";
+    if (job->req_switch > 0) return "a limit on switches";
+    if ((job->bit_flags & SPREAD_JOB) != 0) return "--spread-job";
+    if (details->features && std::strpbrk(details->features, "[*"))
+        return "nodes by numbers of features";
+    if ((slurm_conf.select_type_param & CR_LLN) != 0 ||
+        (job->part_ptr && (job->part_ptr->flags & PART_FLAG_LLN) != 0))
+        return "least loaded nodes (LLN)";
+    return "";
 }
 
 std::vector<JobHolding> job_holding(const job_record_t* job) {

@@ -46,11 +46,17 @@ struct NodeChoice {
 };
 struct JobChoice {
     uint32_t type_id = 0;  ///< of the request, 0 where untyped
+    bool open =
+        false;  ///< so many GPUs for the whole job (--gpus), on each node as many as there are
     std::vector<NodeChoice> nodes;
 };
 /// usage: the job asks for no GPU. not_found says why the choice is left to stock Slurm: several
 /// GPU types in one request, GPUs that gres.conf says too little of.
 Result<JobChoice> job_choice(const job_record_t* job, const bitstr_t* nodes);
+
+/// Why another node than those that stock Slurm chose is not looked for; empty where it is: the job
+/// or the site says by which rule nodes are chosen.
+std::string nodes_are_given(const job_record_t* job);
 
 /// GPUs that a running job holds, node by node, in node order.
 struct JobHolding {

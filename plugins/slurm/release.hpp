@@ -25,6 +25,16 @@ inline bool are_shared(const gres_node_state_t& gpus) {
 #endif
 }
 
+/// "switch.switch.node" for a node, and the pattern of that; both are to be freed. Renamed
+/// with 23.02.
+inline int node_address(char* node, char** address, char** pattern) {
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
+    return topology_g_get_node_addr(node, address, pattern);
+#else
+    return slurm_topo_get_node_addr(node, address, pattern);
+#endif
+}
+
 }  // namespace sluice::slurm
 
 /// Parameters of job_submit's job_modify(); `err_msg` came with 23.02.

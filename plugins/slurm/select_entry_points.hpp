@@ -63,6 +63,7 @@ class JobTest {
     job_record_t* job() const { return std::get<0>(arguments_); }
     /// In: the candidates; out: those chosen.
     bitstr_t* nodes() const { return std::get<1>(arguments_); }
+    int min_nodes() const { return static_cast<int>(std::get<2>(arguments_)); }
     uint16_t mode() const { return std::get<5>(arguments_); }
     /// True once a call has chosen jobs to be preempted.
     bool preempts() const {

@@ -30,9 +30,11 @@ extern "C" {
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
 #include "src/interfaces/gres.h"
 #include "src/interfaces/select.h"
+#include "src/interfaces/topology.h"
 #else
 #include "src/common/gres.h"
 #include "src/common/select.h"
+#include "src/common/slurm_topology.h"
 #endif
 }
 
@@ -42,6 +44,7 @@ extern "C" {
 // the public libslurm, which exports few of these (select/cons_tres leaves them to lazy binding).
 // Weak, so that the plugin loads there even with LD_BIND_NOW; none is called outside slurmctld.
 #pragma weak bit_clear
+#pragma weak bit_clear_all
 #pragma weak bit_copy
 #pragma weak bit_copybits
 #pragma weak bit_equal
@@ -56,12 +59,16 @@ extern "C" {
 #pragma weak gres_build_id
 #pragma weak last_job_update
 #pragma weak list_count
+#pragma weak list_find_first
 #pragma weak list_iterator_create
 #pragma weak list_iterator_destroy
 #pragma weak list_next
 #pragma weak node_record_count
 #pragma weak node_record_table_ptr
 #pragma weak running_in_slurmctld
+#pragma weak slurm_conf
+#pragma weak slurm_topo_get_node_addr
+#pragma weak topology_g_get_node_addr
 #pragma weak xstrdup
 
 // Logging goes through plugins/slurm/log.hpp; these names are too common to stay macros.

@@ -138,7 +138,8 @@ class Placement(ClusterTest):
         lines = [line for line in sluice_lines(cluster) if "stock" in line]
         self.assertEqual(len(lines), jobs)
         for line in lines:
-            best, gbps, stock, stock_gbps = re.search(r"GPUs (\S+) \((\S+) GB/s\), stock (\S+) \((\S+) GB/s\)", line).groups()
+            best, gbps, stock, stock_gbps = re.search(
+                r"GPUs (\S+) \((\S+) GB/s\)(?:, stock|; stock Slurm: node \S+: GPUs) (\S+) \((\S+) GB/s\)", line).groups()
             self.assertEqual(float(gbps), machine.bottleneck(indexes(best)), line)
             self.assertEqual(float(stock_gbps), machine.bottleneck(indexes(stock)), line)
             if len(indexes(best)) > 1:

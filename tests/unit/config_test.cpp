@@ -51,7 +51,7 @@ TEST(Config, EveryKey) {
         "ResizeCooldown=0\n"
         "MaxResizesPerHour=2\n"
         "RestartCost=90\n"
-        "MinGain=0.1",
+        "MinGain=0.1 FragmentationWeight=0.25",
         "sluice.conf");
     ASSERT_TRUE(config) << config.error().message;
     EXPECT_EQ(config->policy, "fifo");
@@ -74,6 +74,7 @@ TEST(Config, EveryKey) {
     EXPECT_EQ(config->max_resizes_per_hour, 2);
     EXPECT_EQ(config->restart_cost.count(), 90);
     EXPECT_EQ(config->min_gain, 0.1);
+    EXPECT_EQ(config->fragmentation_weight, 0.25);
 }
 
 TEST(Config, AnEmptyFileIsTheDefault) {
@@ -93,7 +94,7 @@ TEST(Config, ABadLineNamesFileLineKeyAndLegalValues) {
               "sluice.conf:1: Colour: no such key: write one of Policy, Interval, AdviseOnly, "
               "Partitions, TopologyDir, Topology, Nodes, StateDir, SummaryField, "
               "MinSampleInterval, MaxRecordsPerSecond, ResizeCooldown, MaxResizesPerHour, "
-              "RestartCost, MinGain");
+              "RestartCost, MinGain, FragmentationWeight");
     EXPECT_EQ(error_of("\n\nPolicy fifo"),
               "sluice.conf:3: \"Policy fifo\" is no Key=Value: write Key=Value, a comment begins "
               "with #");
@@ -143,6 +144,8 @@ TEST(Config, ValuesThatAreNotLegal) {
              "MinGain=2",
              "MinGain=nan",
              "MinGain=0,5",
+             "FragmentationWeight=-0.1",
+             "FragmentationWeight=1.5",
              "=",
              "=5",
              "Policy=a\x01",
@@ -186,7 +189,7 @@ TEST(Config, Files) {
 }
 
 TEST(Config, TheListOfKeysIsComplete) {
-    ASSERT_EQ(config_keys().size(), 15u);
+    ASSERT_EQ(config_keys().size(), 16u);
     for (const ConfigKeyInfo& key : config_keys()) EXPECT_NE(std::string(key.legal), "");
 }
 

@@ -144,6 +144,21 @@ TEST(NodeChoice, AJobThatDoesNotCommunicateTakesWhatIsLeft) {
               "0,2");
 }
 
+TEST(NodeChoice, NothingSlowerThanAllowed) {
+    const auto dgx1 = table("dgx1-v100.topo-m.txt");
+    // The idle node has the faster pair, the other has one left that no larger set needs.
+    const std::vector<NodeOffer> offers{{0, dgx1.get(), GpuSet::first(8), false, {}},
+                                        {1, dgx1.get(), *parse_gpu_set("0,1"), false, {}}};
+    const std::vector<int> two{2};
+    NodeChoiceOptions options{1.0};
+    const auto thrifty = choose_nodes(offers, two, PriorStepTime{}, options);
+    EXPECT_EQ(thrifty->nodes[0].node, 1);
+    options.most_step_time = thrifty->step_time - 0.01;
+    EXPECT_EQ(choose_nodes(offers, two, PriorStepTime{}, options)->nodes[0].node, 0);
+    options.most_step_time = 0.5;
+    EXPECT_FALSE(choose_nodes(offers, two, PriorStepTime{}, options));
+}
+
 TEST(NodeChoice, NodesUnderOneSwitchGoTogether) {
     const auto dgx1 = table("dgx1-v100.topo-m.txt");
     const std::vector<int> rack1{0, 1}, rack2{0, 2};

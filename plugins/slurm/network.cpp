@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "plugins/slurm/network.hpp"
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "plugins/slurm/release.hpp"
+#include "plugins/slurm/slurm.hpp"
+
+namespace sluice::slurm {
+namespace {
+
+// "top.leaf.n1" without the node's own name; empty where the node is unknown or no switch is.
+std::string switches_text(const node_record_t* node) {
+    char* address = nullptr;
+    char* pattern = nullptr;
+    std::string text;
+    if (node_address(node->name, &address, &pattern) == SLURM_SUCCESS && address) {
+        const std::string_view whole = address;
+        const std::string own = std::string(".") + node->name;
+        if (whole.ends_with(own)) text = whole.substr(0, whole.size() - own.size());
+    }
+    xfree(address);
+    xfree(pattern);
+    return text;
+}
+
+}  // namespace
+
+std::vector<std::vector<int>> switches_of_nodes() {
+    std::vector<std::vector<int>> switches(static_cast<std::size_t>(node_record_count));
+    std::map<std::string, int, std::less<>> numbers;
+    bool any = false;
+    for (std::size_t i = 0; i < switches.size(); ++i) {
+        const node_record_t* node = node_record_table_ptr[i];
+        if (!node) continue;
+        const std::string text = switches_text(node);
+        // Without a topology no node has one, and the first tells.
+        if (text.empty() && !any) return {};
+        any = true;
+        for (std::size_t end = 0; end != std::string::npos;) {
+            end = text.find('.', end + 1);
+            const auto prefix = text.substr(0, end);
+            const auto known = numbers.try_emplace(prefix, static_cast<int>(numbers.size()));
+            switches[i].push_back(known.first->second);
+        }
+    }
+    return switches;
+}
+
+}  // namespace sluice::slurm

@@ -1,0 +1,142 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which nodes a job gets, where several would do."""
+
+import re
+import unittest
+
+from harness import EXAMPLES, ClusterTest, allocate, end_job, gpu_errors, replace_file, sluice_lines, wait_for, wait_registered
+
+PAIRS = "nvlink-pairs.topo-m.txt"
+DGX1 = "dgx1-v100.topo-m.txt"
+
+
+def nodes(count, topology):
+    return f"Nodes=n[1-{count}] Gpus=8 Sockets=2 CoresPerSocket=20 Topology={EXAMPLES / topology}\n"
+
+
+class Nodes(ClusterTest):
+    def hold(self, cluster, node, gpus):
+        """Jobs of one GPU, so that exactly `gpus` of an idle node are taken."""
+        holders = {}
+        while len(holders) < 8:
+            job = allocate(cluster, "-N1", "--gpus=1", "-w", node)
+            holders[next(iter(cluster.job_gres()[job][node]))] = job
+        cluster.run(["scancel", *(str(job) for gpu, job in holders.items() if gpu not in gpus)])
+        wait_for(lambda: cluster.node_gres()[node] == gpus, 20, f"GPUs {gpus} of {node}")
+
+    def given(self, cluster, *words):
+        """{node: GPUs} of a new job, which is ended."""
+        job = allocate(cluster, *words)
+        gres = {node: gpus for node, gpus in cluster.job_gres()[job].items() if gpus}
+        self.assertEqual(gpu_errors(cluster), [])
+        end_job(cluster, job)
+        return gres
+
+    def end_all(self, cluster):
+        cluster.run(["scancel", "--user=root"])
+        wait_for(lambda: not any(cluster.node_gres().values()), 20, "all GPUs free")
+
+
+class OneNode(Nodes):
+    def test_a_pair_on_another_node(self):
+        cluster = self.cluster(nodes(2, PAIRS))
+        # Every pair of n1 is broken.
+        self.hold(cluster, "n1", {0, 1, 4, 5})
+        self.assertEqual(self.given(cluster, "-N1", "--gpus=2"), {"n2": {0, 2}})
+        self.assertRegex(sluice_lines(cluster)[-1], r"node n2: GPUs 0,2 \(100\.0 GB/s\); stock Slurm: node n1: GPUs .* GB/s\)$")
+        # One GPU breaks no pair there.
+        self.assertEqual(list(self.given(cluster, "-N1", "--gpus=1")), ["n1"])
+        # Who says which node, gets that.
+        self.assertEqual(list(self.given(cluster, "-N1", "--gpus=2", "-w", "n1")), ["n1"])
+        self.assertEqual(list(self.given(cluster, "-N1", "--gpus=2", "-x", "n2")), ["n1"])
+
+    def test_small_jobs_leave_whole_nodes(self):
+        """What users report of other schedulers: jobs of one GPU on every node, and no room for one of eight."""
+        cluster = self.cluster(nodes(3, DGX1))
+        for size in (1, 2, 1, 1, 2, 1, 2, 1, 1):
+            allocate(cluster, "-N1", f"--gpus={size}")
+        allocate(cluster, "-N1", "--gpus=8")
+        allocate(cluster, "-N1", "--gpus=4")
+        self.assertEqual(gpu_errors(cluster), [])
+
+    def test_gaps_are_filled_first(self):
+        cluster = self.cluster(nodes(3, DGX1))
+        self.hold(cluster, "n2", {0, 1, 2, 3, 4, 5, 6})
+        self.hold(cluster, "n3", {0, 1, 2, 3})
+        self.assertEqual(self.given(cluster, "-N1", "--gpus=1"), {"n2": {7}})
+        self.assertEqual(self.given(cluster, "-N1", "--gpus=4"), {"n3": {4, 5, 6, 7}})
+        self.assertEqual(list(self.given(cluster, "-N1", "--gpus=8")), ["n1"])
+
+    def test_a_node_without_cores_is_passed_over(self):
+        cluster = self.cluster(nodes(3, PAIRS))
+        self.hold(cluster, "n1", {0, 1, 4, 5})
+        allocate(cluster, "-w", "n2", "-N1", "-n38")
+        self.assertEqual(self.given(cluster, "-N1", "--gpus=2", "-n4"), {"n3": {0, 2}})
+
+    def test_what_only_stock_can_place_is_placed(self):
+        """Cores left on one node only, and there no pair."""
+        cluster = self.cluster(nodes(4, PAIRS))
+        self.hold(cluster, "n4", {0, 1, 4, 5})
+        for node in ("n1", "n2", "n3"):
+            allocate(cluster, "-w", node, "-N1", "-n39")
+        self.assertEqual(list(self.given(cluster, "-N1", "--gpus=2", "-n8")), ["n4"])
+
+    def test_advice_alone(self):
+        cluster = self.cluster(nodes(2, PAIRS), sluice={"AdviseOnly": "yes"})
+        self.hold(cluster, "n1", {0, 1, 4, 5})
+        self.assertEqual(list(self.given(cluster, "-N1", "--gpus=2")), ["n1"])
+        self.assertRegex(sluice_lines(cluster)[-1], r"would choose node n2: GPUs 0,2 ")
+
+
+class SeveralNodes(Nodes):
+    def test_equal_shares(self):
+        cluster = self.cluster(nodes(4, PAIRS))
+        self.hold(cluster, "n1", {0, 1, 4, 5})
+        self.hold(cluster, "n3", {4, 5})
+        given = self.given(cluster, "-N2", "--gpus-per-node=2")
+        self.assertNotIn("n1", given)
+        self.assertTrue(all(gpus in ({0, 2}, {1, 3}, {4, 6}, {5, 7}) for gpus in given.values()), given)
+
+    def test_gpus_of_the_whole_job(self):
+        cluster = self.cluster(nodes(4, DGX1))
+        for node, gpus in (("n1", {0, 1, 2, 3}), ("n2", {0, 1, 2, 3, 4, 5})):
+            self.hold(cluster, node, gpus)
+        # Stock Slurm begins with the gaps of n1 and n2.
+        self.assertEqual(sorted(map(len, self.given(cluster, "--gpus=12").values())), [4, 8])
+        self.assertEqual(list(self.given(cluster, "--gpus=8")), ["n3"])
+        self.assertEqual(sorted(map(len, self.given(cluster, "-N2", "--gpus=8").values())), [4, 4])
+
+    def test_one_switch(self):
+        cluster = self.cluster(nodes(4, DGX1))
+        replace_file(cluster.layout.etc / "topology.conf",
+                     "SwitchName=s1 Nodes=n1,n3\nSwitchName=s2 Nodes=n2,n4\nSwitchName=top Switches=s[1-2]\n")
+        conf = cluster.layout.etc / "slurm.conf"
+        replace_file(conf, conf.read_text(encoding="utf-8") + "TopologyPlugin=topology/tree\n")
+        cluster.restart("slurmctld")
+        wait_registered(cluster)
+        self.hold(cluster, "n1", {0})
+        self.assertEqual(set(self.given(cluster, "-N2", "--gpus-per-node=8")), {"n2", "n4"})
+        self.hold(cluster, "n4", {0})
+        self.assertEqual(set(self.given(cluster, "-N2", "--gpus-per-node=8")), {"n2", "n3"})
+        self.assertEqual(set(self.given(cluster, "-N2", "--gpus-per-node=4")), {"n1", "n3"})
+
+
+class StockChoosesTheNodes(Nodes):
+    """Who says by which rule nodes are chosen gets them by that rule, and the best GPUs there."""
+
+    def test_rules(self):
+        cluster = self.cluster(nodes(2, PAIRS))
+        cluster.run(["scontrol", "update", "nodename=n[1-2]", "features=rack1"])
+        self.hold(cluster, "n1", {0, 1, 4, 5})
+        for words in (["--contiguous"], ["--switches=1"], ["-C", "[rack1*1]"]):
+            with self.subTest(words=words):
+                self.assertEqual(list(self.given(cluster, "-N1", "--gpus=2", *words)), ["n1"])
+        cluster.run(["scontrol", "reconfigure"])
+        left = wait_for(lambda: [line for line in sluice_lines(cluster) if "left to stock Slurm so far" in line], 20, "the counts")[-1]
+        for reason in ("contiguous nodes", "a limit on switches", "nodes by numbers of features"):
+            self.assertRegex(left, rf"nodes only: {reason}: [12]\b")
+
+
+if __name__ == "__main__":
+    unittest.main()
