@@ -181,8 +181,9 @@ class Driver:
 
 class RandomJobs(ClusterTest):
     def test_the_same_story_under_stock_slurm_and_under_sluice(self):
-        """All cores are near all GPUs: where they are not, stock Slurm chooses among nodes by the cores near the free GPUs, so the
-        two clusters soon stand differently and each has its luck. test_nothing_waits_that_fits() is for those."""
+        """The nodes are chosen by Slurm's rule in both, and all cores are near all GPUs (where they are not, that rule looks at the
+        cores near the free GPUs): else the two clusters soon stand differently and each has its luck.
+        test_nothing_waits_that_fits() is for those."""
         one_numa_node = self.scratch / "one-numa-node.topo-m.txt"
         text = DGX1.read_text(encoding="utf-8")
         one_numa_node.write_text(re.sub(r"\t[0-9,-]+\t[01]$", "\t0-39\t0", text, flags=re.MULTILINE), encoding="utf-8")
@@ -190,7 +191,8 @@ class RandomJobs(ClusterTest):
         seed = 7
         events = story(seed, JOBS)
         say(f"seed {seed}: {JOBS} jobs, {len(events)} events")
-        drivers = [Driver(self.cluster(description, name, dbd=True, stock=stock, settings=FIRST_FIT, **options))
+        settings = {**FIRST_FIT, "SelectTypeParameters": "CR_Core,CR_LLN"}
+        drivers = [Driver(self.cluster(description, name, dbd=True, stock=stock, settings=settings, **options))
                    for name, stock, options in (("stock", True, {}), ("sluice", False, {"sluice": {"Interval": 3600}}))]
         most = more = 0
         with concurrent.futures.ThreadPoolExecutor(2) as both:
