@@ -92,6 +92,10 @@ class Search {
             descend(std::move(everything), 0);
         else
             try_pool({std::move(everything), 0});
+        if (found_) {
+            found_->fastest_step_time = fastest_step_time_;
+            found_->fastest_gbps = fastest_gbps_;
+        }
         return found_;
     }
 
@@ -258,6 +262,10 @@ class Search {
         placement.cost =
             std::log(placement.step_time) + options_.fragmentation_weight * placement.broken;
         constexpr double rounding = 1e-12;
+        if (placement.step_time < fastest_step_time_ * (1 - rounding)) {
+            fastest_step_time_ = placement.step_time;
+            fastest_gbps_ = shape.slowest_gbps;
+        }
         if (placement.step_time > options_.most_step_time * (1 + rounding)) return;
         if (!found_ || placement.cost < found_->cost - rounding) found_ = std::move(placement);
     }
@@ -272,6 +280,8 @@ class Search {
     std::vector<int> class_of_;  // of each offer
     std::ptrdiff_t required_ = 0;
     std::vector<double> rates_;  // at which options differ, fastest first
+    double fastest_step_time_ = no_rate;
+    double fastest_gbps_ = 0;
     std::optional<NodePlacement> found_;
 };
 
@@ -322,6 +332,8 @@ NodePlacement assess(std::span<const NodeOffer> offers, std::span<const GpuSet> 
     placement.step_time = step_time(shape);
     placement.cost =
         std::log(placement.step_time) + options.fragmentation_weight * placement.broken;
+    placement.fastest_step_time = placement.step_time;
+    placement.fastest_gbps = shape.slowest_gbps;
     return placement;
 }
 

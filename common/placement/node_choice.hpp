@@ -67,6 +67,9 @@ struct NodePlacement {
     double step_time = 0;
     double broken = 0;  ///< the sum above, without the weight
     double cost = 0;
+    /// Of the fastest placement there was, whatever it breaks; this one's own where it was given.
+    double fastest_step_time = 0;
+    double fastest_gbps = 0;  ///< and its slowest_gbps
 };
 
 struct NodeChoiceOptions {

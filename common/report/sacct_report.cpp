@@ -287,6 +287,11 @@ Result<Report> read_sacct(std::string_view text, std::int64_t now) {
 }
 
 std::optional<double> placement_ratio(const Summary& summary) {
+    // Where the nodes differ, too, only the whole can be compared.
+    if (const auto& predicted = summary.prediction; predicted && !predicted->stock.empty()) {
+        if (!(predicted->gbps > 0) || !(predicted->stock_gbps > 0)) return std::nullopt;
+        return predicted->gbps / predicted->stock_gbps;
+    }
     double sum = 0;
     int count = 0;
     for (const SummaryPlacement& placement : summary.placements) {

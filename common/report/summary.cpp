@@ -62,6 +62,24 @@ std::optional<SummaryPlacement> read_placement(const json_t* value) {
     return out;
 }
 
+std::optional<SummaryPrediction> read_prediction(const json_t* value) {
+    SummaryPrediction out;
+    for (const auto& [key, number] : {std::pair{"step", &out.step},
+                                      {"gbps", &out.gbps},
+                                      {"stock_step", &out.stock_step},
+                                      {"stock_gbps", &out.stock_gbps},
+                                      {"best_step", &out.best_step},
+                                      {"best_gbps", &out.best_gbps}}) {
+        const auto read = json_number_at(value, key);
+        if (!read || !(*read >= 0)) return std::nullopt;
+        *number = *read;
+    }
+    const auto stock = sentence_at(value, "stock");
+    if (!stock || !(out.step > 0)) return std::nullopt;
+    out.stock = *stock;
+    return out;
+}
+
 std::optional<SummaryResize> read_resize(const json_t* value) {
     const auto time = json_integer_at(value, "time");
     const auto from = count_at(value, "from");
@@ -107,6 +125,18 @@ Json placement_value(const SummaryPlacement& placement) {
     return out;
 }
 
+Json prediction_value(const SummaryPrediction& prediction) {
+    Json out = json_object();
+    json_put(out, "step", json_number(prediction.step));
+    json_put(out, "gbps", json_number(prediction.gbps));
+    json_put(out, "stock_step", json_number(prediction.stock_step));
+    json_put(out, "stock_gbps", json_number(prediction.stock_gbps));
+    json_put(out, "best_step", json_number(prediction.best_step));
+    json_put(out, "best_gbps", json_number(prediction.best_gbps));
+    if (!prediction.stock.empty()) json_put(out, "stock", sentence(prediction.stock));
+    return out;
+}
+
 Json resize_value(const SummaryResize& resize) {
     Json out = json_object();
     json_put(out, "time", json_integer(resize.time));
@@ -129,6 +159,7 @@ std::string member_text(const Summary& summary, std::size_t placements, std::siz
     const auto more = static_cast<std::int64_t>(summary.placements.size() - placements);
     if (summary.more_nodes + more > 0)
         json_put(out, "more_nodes", json_integer(summary.more_nodes + more));
+    if (summary.prediction) json_put(out, "predicted", prediction_value(*summary.prediction));
     if (!summary.forwarded.empty()) json_put(out, "forwarded", sentence(summary.forwarded));
     if (summary.record) {
         // The very text that the agent sent, without its prefix.
@@ -192,6 +223,10 @@ Result<Summary> parse_summary(std::string_view field) {
     const auto more_nodes = count_at(ours, "more_nodes");
     if (!more_nodes) return broken("more_nodes");
     out.more_nodes = *more_nodes;
+    if (const json_t* value = json_object_get(ours, "predicted")) {
+        out.prediction = read_prediction(value);
+        if (!out.prediction) return broken("predicted");
+    }
     const auto forwarded = sentence_at(ours, "forwarded");
     if (!forwarded) return broken("forwarded");
     out.forwarded = *forwarded;

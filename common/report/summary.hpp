@@ -25,6 +25,18 @@ struct SummaryPlacement {
     double stock_gbps = 0;
 };
 
+/// What was predicted of the placement when the job started, beside stock Slurm's and the fastest
+/// that existed then. Step times are relative to computing alone.
+struct SummaryPrediction {
+    double step = 0;
+    double gbps = 0;  ///< all rings of the slowest set; 0 where no set has two GPUs
+    double stock_step = 0;
+    double stock_gbps = 0;
+    double best_step = 0;
+    double best_gbps = 0;
+    std::string stock;  ///< stock Slurm's choice where it was on other nodes: "n1:0,2;n2:4-7"
+};
+
 struct SummaryResize {
     std::int64_t time = 0;  ///< Unix seconds
     int from = 0;
@@ -39,6 +51,7 @@ struct Summary {
 
     std::vector<SummaryPlacement> placements;
     int more_nodes = 0;
+    std::optional<SummaryPrediction> prediction;
     std::string forwarded;  ///< why the placement was left to stock Slurm; empty where it was not
     std::optional<Record> record;  ///< the last one
     std::vector<SummaryResize> resizes;

@@ -191,6 +191,17 @@ void print_placements(const Summary& summary) {
         title = "";
     }
     if (summary.more_nodes > 0) std::printf("            and %d more nodes\n", summary.more_nodes);
+    if (const auto& predicted = summary.prediction) {
+        const auto speed = [](double step, double gbps) {
+            return "step " + format_fixed(step, 2) +
+                   (gbps > 0 ? ", " + shown(gbps) + " GB/s" : std::string());
+        };
+        std::printf("  predicted %s; stock Slurm%s%s: %s; best that existed: %s\n",
+                    speed(predicted->step, predicted->gbps).c_str(),
+                    predicted->stock.empty() ? "" : " on ", printable(predicted->stock).c_str(),
+                    speed(predicted->stock_step, predicted->stock_gbps).c_str(),
+                    speed(predicted->best_step, predicted->best_gbps).c_str());
+    }
     if (!summary.forwarded.empty())
         std::printf("  placed    by stock Slurm: %s\n", sentence(summary.forwarded).c_str());
 }

@@ -68,8 +68,7 @@ class Chooser::Refinement {
         in_place_ = assess(offers, best, step_time_, options_);
         // Nobody is worse off than under stock Slurm, whatever is kept for others.
         options_.most_step_time = stock_.step_time;
-        explanation.stock_shape = stock_.shape;
-        explanation.stock_step_time = stock_.step_time;
+        explanation.stock_placement = stock_;
         return true;
     }
 
@@ -112,6 +111,7 @@ class Chooser::Refinement {
             for (const NodeOffers::Node& node : nodes)
                 offers.push_back(chooser_.offers_.offer(node, required));
             const auto placement = best_of(offers);
+            if (placement && attempt == 0) fastest_ = placement;
             if (!placement || placement->cost > in_place_.cost - rounding) return false;
             std::vector<NodeOffers::Node> chosen;
             for (const NodeShare& share : placement->nodes)
@@ -146,7 +146,15 @@ class Chooser::Refinement {
         std::optional<NodePlacement> best;
         for (const auto& shape : shapes) {
             auto found = choose_nodes(offers, shape, step_time_, options_);
-            if (found && (!best || found->cost < best->cost - rounding)) best = std::move(found);
+            if (!found) continue;
+            if (best && best->fastest_step_time < found->fastest_step_time) {
+                found->fastest_step_time = best->fastest_step_time;
+                found->fastest_gbps = best->fastest_gbps;
+            } else if (best) {
+                best->fastest_step_time = found->fastest_step_time;
+                best->fastest_gbps = found->fastest_gbps;
+            }
+            if (!best || found->cost < best->cost - rounding) best = std::move(found);
         }
         return best;
     }
@@ -184,8 +192,11 @@ class Chooser::Refinement {
         for (std::size_t i = 0; i < nodes.size(); ++i)
             explanation.chosen.push_back(
                 {placement.nodes[i].node, placement.nodes[i].set, nodes[i].table});
-        explanation.shape = placement.shape;
-        explanation.step_time = placement.step_time;
+        explanation.placement = placement;
+        if (fastest_ && fastest_->fastest_step_time < placement.fastest_step_time) {
+            explanation.placement.fastest_step_time = fastest_->fastest_step_time;
+            explanation.placement.fastest_gbps = fastest_->fastest_gbps;
+        }
     }
 
     Chooser& chooser_;
@@ -196,7 +207,8 @@ class Chooser::Refinement {
     StepTime step_time_ = PriorStepTime();
     std::vector<NodeOffers::Node> stock_nodes_;
     NodePlacement stock_;
-    NodePlacement in_place_;  // the best sets of stock's nodes
+    NodePlacement in_place_;                // the best sets of stock's nodes
+    std::optional<NodePlacement> fastest_;  // what was found when all candidates were there
     bool disturbed_ = false;
 };
 
@@ -250,6 +262,25 @@ std::string Chooser::line_of(const Explanation& explanation) {
     return line + stock;
 }
 
+SummaryPrediction Chooser::prediction_of(const Explanation& explanation) {
+    // What the job runs on: in advise mode that is stock Slurm's choice.
+    const NodePlacement& placement =
+        explanation.advice ? explanation.stock_placement : explanation.placement;
+    SummaryPrediction out;
+    out.step = placement.step_time;
+    out.gbps = placement.shape.slowest_gbps;
+    out.stock_step = explanation.stock_placement.step_time;
+    out.stock_gbps = explanation.stock_placement.shape.slowest_gbps;
+    out.best_step = explanation.placement.fastest_step_time;
+    out.best_gbps = explanation.placement.fastest_gbps;
+    const bool same_nodes = std::equal(
+        explanation.chosen.begin(), explanation.chosen.end(), explanation.stock.begin(),
+        explanation.stock.end(), [](const Share& a, const Share& b) { return a.node == b.node; });
+    for (const Share& share : same_nodes ? std::vector<Share>() : explanation.stock)
+        out.stock += (out.stock.empty() ? "" : ";") + node_name(share) + ":" + to_string(share.set);
+    return out;
+}
+
 void Chooser::begin(job_record_t* job) {
     const auto entry = explanations_.find(job);
     if (entry == explanations_.end()) return;
@@ -284,6 +315,8 @@ void Chooser::begin(job_record_t* job) {
         }
         summary->placements.push_back(std::move(placement));
     }
+    summary->prediction.reset();
+    if (!chosen.chosen.empty()) summary->prediction = prediction_of(chosen);
     if (chosen.advice) summary->advice = "would_choose_" + line;
     set_job_summary(job, *summary);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/placement/node_choice.hpp"
+#include "common/report/summary.hpp"
 #include "plugins/select/node_offers.hpp"
 #include "plugins/select/node_tables.hpp"
 #include "plugins/slurm/gpus.hpp"
@@ -51,10 +52,8 @@ class Chooser {
     struct Explanation {
         std::vector<Share> chosen;  ///< empty where nothing could be looked up
         std::vector<Share> stock;
-        PlacementShape shape;  ///< of chosen, and its relative step time
-        double step_time = 0;
-        PlacementShape stock_shape;
-        double stock_step_time = 0;
+        NodePlacement placement;  ///< of chosen
+        NodePlacement stock_placement;
         std::string forwarded;  ///< why stock's choice stands
         bool advice = false;    ///< chosen was not applied, by configuration
     };
@@ -65,6 +64,7 @@ class Chooser {
     static std::string node_name(const Share& share);
     static double gbps(const Share& share);
     static std::string line_of(const Explanation& explanation);
+    static SummaryPrediction prediction_of(const Explanation& explanation);
 
     static constexpr std::size_t max_explanations = 4096;
 

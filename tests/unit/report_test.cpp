@@ -16,6 +16,7 @@ Summary full_summary() {
     Summary summary;
     summary.placements = {{"n1", "0,3", 50, "0,2", 25}, {"n2", "4-7", 100.5, "", 0}};
     summary.more_nodes = 3;
+    summary.prediction = SummaryPrediction{1.1, 50, 1.4, 25, 1.05, 100, "n1:0,2;n3:4-7"};
     summary.forwarded = "typed request gpu:a100";
     Record record;
     record.restarts = 1;
@@ -51,6 +52,15 @@ TEST(Summary, TextFormAndBack) {
     EXPECT_EQ(summary->placements[0].stock_gbps, 25);
     EXPECT_EQ(summary->placements[1].stock_gpus, "");
     EXPECT_EQ(summary->more_nodes, 3);
+    ASSERT_TRUE(summary->prediction);
+    EXPECT_EQ(summary->prediction->step, 1.1);
+    EXPECT_EQ(summary->prediction->gbps, 50);
+    EXPECT_EQ(summary->prediction->stock_step, 1.4);
+    EXPECT_EQ(summary->prediction->stock_gbps, 25);
+    EXPECT_EQ(summary->prediction->best_step, 1.05);
+    EXPECT_EQ(summary->prediction->best_gbps, 100);
+    EXPECT_EQ(summary->prediction->stock, "n1:0,2;n3:4-7");
+    EXPECT_EQ(*placement_ratio(*summary), 2);
     EXPECT_EQ(summary->forwarded, "typed_request_gpu:a100");
     ASSERT_TRUE(summary->record);
     EXPECT_EQ(summary->record->restarts, 1);
@@ -117,28 +127,33 @@ TEST(Summary, BrokenOnesAreErrors) {
               0u);
     EXPECT_EQ(parse_summary("JS1:xyz").error().code, ErrorCode::not_found);
     EXPECT_EQ(parse_summary(R"({"a":1})").error().code, ErrorCode::not_found);
-    for (const char* ours : {
-             "5",
-             "null",
-             "{}",
-             R"({"v":2})",
-             R"({"v":"1"})",
-             R"({"v":1,"placements":{}})",
-             R"({"v":1,"placements":[5]})",
-             R"({"v":1,"placements":[{"node":"n1"}]})",
-             R"({"v":1,"placements":[{"node":"n1","gpus":"0","gbps":"fast"}]})",
-             R"({"v":1,"placements":[{"node":"n1","gpus":"0","gbps":1,"stock_gpus":"1"}]})",
-             R"({"v":1,"more_nodes":-1})",
-             R"({"v":1,"more_nodes":1.5})",
-             R"({"v":1,"more_nodes":4294967296})",
-             R"({"v":1,"forwarded":1})",
-             R"({"v":1,"record":"x"})",
-             R"({"v":1,"resizes":[{"time":1,"from":-1,"to":2}]})",
-             R"({"v":1,"resizes":[null]})",
-             R"({"v":1,"resize_count":"5"})",
-             R"({"v":1,"advice":[]})",
-             R"({"v":1,"pending_target":true})",
-         }) {
+    for (
+        const char* ours : {
+            "5",
+            "null",
+            "{}",
+            R"({"v":2})",
+            R"({"v":"1"})",
+            R"({"v":1,"placements":{}})",
+            R"({"v":1,"placements":[5]})",
+            R"({"v":1,"placements":[{"node":"n1"}]})",
+            R"({"v":1,"placements":[{"node":"n1","gpus":"0","gbps":"fast"}]})",
+            R"({"v":1,"placements":[{"node":"n1","gpus":"0","gbps":1,"stock_gpus":"1"}]})",
+            R"({"v":1,"more_nodes":-1})",
+            R"({"v":1,"more_nodes":1.5})",
+            R"({"v":1,"more_nodes":4294967296})",
+            R"({"v":1,"predicted":1})",
+            R"({"v":1,"predicted":{"step":1.1,"gbps":50}})",
+            R"({"v":1,"predicted":{"step":0,"gbps":1,"stock_step":1,"stock_gbps":1,"best_step":1,"best_gbps":1}})",
+            R"({"v":1,"predicted":{"step":1,"gbps":-1,"stock_step":1,"stock_gbps":1,"best_step":1,"best_gbps":1}})",
+            R"({"v":1,"forwarded":1})",
+            R"({"v":1,"record":"x"})",
+            R"({"v":1,"resizes":[{"time":1,"from":-1,"to":2}]})",
+            R"({"v":1,"resizes":[null]})",
+            R"({"v":1,"resize_count":"5"})",
+            R"({"v":1,"advice":[]})",
+            R"({"v":1,"pending_target":true})",
+        }) {
         const auto summary = parse_summary(std::string(R"({"sluice":)") + ours + "}");
         ASSERT_FALSE(summary) << ours;
         EXPECT_EQ(summary.error().code, ErrorCode::bad_input) << ours;
