@@ -3,6 +3,8 @@ bin_PROGRAMS += contrib/sluice/sluice
 contrib_sluice_sluice_SOURCES = \
 	contrib/sluice/command.hpp \
 	contrib/sluice/curves.cpp \
+	contrib/sluice/controller.cpp \
+	contrib/sluice/controller.hpp \
 	contrib/sluice/jobs.cpp \
 	contrib/sluice/main.cpp \
 	contrib/sluice/run_program.cpp \

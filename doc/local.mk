@@ -14,5 +14,6 @@ EXTRA_DIST += \
 	doc/README.md \
 	doc/formats/jobspec-v1.txt \
 	doc/formats/journal-v1.txt \
+	doc/formats/placements-v1.txt \
 	doc/formats/record-v1.txt \
 	doc/formats/summary-v1.txt

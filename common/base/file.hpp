@@ -18,4 +18,8 @@ enum class FileKind {
 Result<std::string> read_file(const std::string& path, std::size_t max_bytes,
                               FileKind kind = FileKind::ordinary);
 
+/// Makes or replaces a file, readable by all, at once: whoever opens it sees the old or the new,
+/// whole. unreachable with path and reason where that fails; then nothing has changed.
+Status write_file(const std::string& path, const std::string& text);
+
 }  // namespace sluice

@@ -49,6 +49,9 @@ class Options {
     Arguments operands_;
 };
 
+/// "2026-11-30 12:00:00" in the local time zone.
+std::string local_time(std::int64_t seconds);
+
 /// Prints "sluice NAME: message" on standard error and returns the error's exit code.
 int fail(const char* name, const Error& error);
 

@@ -21,6 +21,7 @@
 #include "common/report/sacct_report.hpp"
 #include "common/report/scontrol_jobs.hpp"
 #include "contrib/sluice/command.hpp"
+#include "contrib/sluice/controller.hpp"
 #include "contrib/sluice/run_program.hpp"
 
 namespace sluice::cli {
@@ -122,16 +123,6 @@ std::string sentence(std::string text) {
 
 std::string job_name(const ControlJob& job) {
     return job.array.empty() ? job.id : job.array;
-}
-
-std::string local_time(std::int64_t seconds) {
-    const auto time = static_cast<std::time_t>(seconds);
-    std::tm parts{};
-    std::array<char, 32> text{};
-    if (::localtime_r(&time, &parts) == nullptr ||
-        std::strftime(text.data(), text.size(), "%F %T", &parts) == 0)
-        return std::to_string(seconds);
-    return text.data();
 }
 
 // As many steps again as there were, where the curve is known.
@@ -383,10 +374,29 @@ Status check_report_options(const Options& options) {
 
 }  // namespace
 
+std::string local_time(std::int64_t seconds) {
+    const auto time = static_cast<std::time_t>(seconds);
+    std::tm parts{};
+    std::array<char, 32> text{};
+    if (::localtime_r(&time, &parts) == nullptr ||
+        std::strftime(text.data(), text.size(), "%F %T", &parts) == 0)
+        return std::to_string(seconds);
+    return text.data();
+}
+
 int status(const Arguments& arguments) {
-    const auto options = Options::parse(arguments, {{"--json", false}}, 1);
+    const auto options = Options::parse(
+        arguments, {{"--json", false}, {"--controller", false}, {"--state-dir", true}}, 1);
     if (!options) return fail("status", options.error());
     const bool json = options->has("--json");
+    if (options->has("--controller")) {
+        if (!options->operands().empty())
+            return fail("status", {ErrorCode::usage,
+                                   "--controller is about all jobs: write no job beside it"});
+        return status_of_controller(options->value("--state-dir"), json);
+    }
+    if (options->has("--state-dir"))
+        return fail("status", {ErrorCode::usage, "--state-dir goes with --controller"});
     return options->operands().empty() ? status_of_all(json)
                                        : status_of_job(options->operands()[0], json);
 }

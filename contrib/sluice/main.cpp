@@ -58,11 +58,15 @@ constexpr Subcommand subcommands[] = {
      "  --json         one JSON object\n"},
     {"status", status, "what Sluice knows of a job, or of all jobs",
      "usage: sluice status [JOBID] [--json]\n"
+     "       sluice status --controller [--state-dir FOLDER] [--json]\n"
      "\n"
      "Shows the job's loss curve and forecast, the GPUs chosen and what stock Slurm would have\n"
      "given, and its resizes with their reasons. Without JOBID, a line for each job of Sluice.\n"
      "\n"
-     "  --json  one JSON object a job, each on a line\n"},
+     "  --json              one JSON object a job, each on a line\n"
+     "  --controller        how many jobs were placed by Sluice, how many left to stock Slurm, and "
+     "why\n"
+     "  --state-dir FOLDER  where the controller keeps its state (default: ask Slurm)\n"},
     {"report", report, "GPU-hours, waiting and placement from Slurm's accounting",
      "usage: sluice report [-S TIME] [-E TIME] [-u USER] [--from-file FILE] [--format F]\n"
      "\n"

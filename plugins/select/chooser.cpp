@@ -2,6 +2,7 @@
 #include "plugins/select/chooser.hpp"
 
 #include <algorithm>
+#include <ctime>
 
 #include "common/base/text.hpp"
 #include "plugins/slurm/job.hpp"
@@ -75,11 +76,8 @@ class Chooser::Refinement {
     /// Gives the job the placement of least cost that cons_tres takes. Returns what job_test
     /// should.
     int choose() {
-        const std::string given = nodes_are_given(test_.job());
-        if (!given.empty())
-            ++chooser_.forwarded_["nodes only: " + given];
-        else if (choose_nodes_and_gpus())
-            return SLURM_SUCCESS;
+        explanation.nodes_given = nodes_are_given(test_.job());
+        if (explanation.nodes_given.empty() && choose_nodes_and_gpus()) return SLURM_SUCCESS;
         const bool as_stock = same(in_place_, stock_);
         if (!as_stock && try_placement(in_place_, stock_nodes_)) return SLURM_SUCCESS;
         if (!as_stock) explanation.forwarded = "no cores near the best set";
@@ -212,6 +210,10 @@ class Chooser::Refinement {
     bool disturbed_ = false;
 };
 
+Chooser::Chooser(const SelectOps& stock, NodeTables& tables) : stock_(stock), tables_(tables) {
+    counts_.since = std::time(nullptr);
+}
+
 int Chooser::refine(const JobTest& test, bitstr_t* candidates) {
     if (explanations_.size() >= max_explanations) explanations_.clear();
     explanations_.erase(test.job());
@@ -228,7 +230,6 @@ int Chooser::refine(const JobTest& test, bitstr_t* candidates) {
         explanation.forwarded = choice.error().message;
     else if (refinement.look_up(*choice))
         rc = refinement.choose();
-    if (!explanation.forwarded.empty()) ++forwarded_[explanation.forwarded];
     explanations_.emplace(test.job(), std::move(explanation));
     return rc;
 }
@@ -262,6 +263,28 @@ std::string Chooser::line_of(const Explanation& explanation) {
     return line + stock;
 }
 
+void Chooser::count(const Explanation& explanation) {
+    const auto same_node = [](const Share& a, const Share& b) { return a.node == b.node; };
+    const auto same = [](const Share& a, const Share& b) {
+        return a.node == b.node && a.set == b.set;
+    };
+    const auto& chosen = explanation.chosen;
+    const auto& stock = explanation.stock;
+    const auto as = [&](const auto& equal) {
+        return std::equal(chosen.begin(), chosen.end(), stock.begin(), stock.end(), equal);
+    };
+    if (!explanation.nodes_given.empty()) ++counts_.nodes_given[explanation.nodes_given];
+    if (!explanation.forwarded.empty())
+        ++counts_.forwarded[explanation.forwarded];
+    else if (as(same))
+        ++counts_.as_stock;
+    else if (explanation.advice)
+        ++counts_.advised;
+    else
+        ++(as(same_node) ? counts_.other_gpus : counts_.other_nodes);
+    tables_.keep(counts_);
+}
+
 SummaryPrediction Chooser::prediction_of(const Explanation& explanation) {
     // What the job runs on: in advise mode that is stock Slurm's choice.
     const NodePlacement& placement =
@@ -286,6 +309,7 @@ void Chooser::begin(job_record_t* job) {
     if (entry == explanations_.end()) return;
     const Explanation chosen = std::move(entry->second);
     explanations_.erase(entry);
+    count(chosen);
 
     const std::string line = line_of(chosen);
     const std::string job_name = "job " + std::to_string(job->job_id) + ": ";
@@ -321,18 +345,9 @@ void Chooser::begin(job_record_t* job) {
     set_job_summary(job, *summary);
 }
 
-std::string Chooser::forwarded() const {
-    std::string text;
-    for (const auto& [reason, count] : forwarded_)
-        text += (text.empty() ? "" : ", ") + reason + ": " + std::to_string(count);
-    return text;
-}
-
 void Chooser::reconfigured() {
     tables_.reload();
     offers_.learn_network();
-    const std::string so_far = forwarded();
-    if (!so_far.empty()) log_info("left to stock Slurm so far: " + so_far);
 }
 
 void Chooser::survey() {

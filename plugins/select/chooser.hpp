@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/placement/node_choice.hpp"
+#include "common/report/placement_counts.hpp"
 #include "common/report/summary.hpp"
 #include "plugins/select/node_offers.hpp"
 #include "plugins/select/node_tables.hpp"
@@ -22,7 +23,7 @@ namespace sluice::slurm {
 /// Called under slurmctld's job and node write locks, which is all the locking it needs.
 class Chooser {
   public:
-    Chooser(const SelectOps& stock, NodeTables& tables) : stock_(stock), tables_(tables) {}
+    Chooser(const SelectOps& stock, NodeTables& tables);
 
     /// After stock's job_test succeeded with RUN_NOW: test.nodes and the job record hold stock's
     /// choice; afterwards they hold the best one, or stock's again. `candidates` is test.nodes as
@@ -39,9 +40,6 @@ class Chooser {
     /// Slurm has read its configuration.
     void reconfigured();
 
-    /// "reason: count, ..." of what was left to stock Slurm since start; empty for nothing.
-    std::string forwarded() const;
-
   private:
     /// A set on a node, kept until the job begins.
     struct Share {
@@ -54,8 +52,9 @@ class Chooser {
         std::vector<Share> stock;
         NodePlacement placement;  ///< of chosen
         NodePlacement stock_placement;
-        std::string forwarded;  ///< why stock's choice stands
-        bool advice = false;    ///< chosen was not applied, by configuration
+        std::string forwarded;    ///< why stock's choice stands
+        std::string nodes_given;  ///< why its nodes do
+        bool advice = false;      ///< chosen was not applied, by configuration
     };
     /// One job_test, from stock's answer to ours.
     class Refinement;
@@ -64,6 +63,7 @@ class Chooser {
     static std::string node_name(const Share& share);
     static double gbps(const Share& share);
     static std::string line_of(const Explanation& explanation);
+    void count(const Explanation& explanation);
     static SummaryPrediction prediction_of(const Explanation& explanation);
 
     static constexpr std::size_t max_explanations = 4096;
@@ -73,7 +73,7 @@ class Chooser {
     NodeOffers offers_;
     // From job_test to job_begin, by record: an array task gets its own job id in between.
     std::map<const job_record_t*, Explanation> explanations_;
-    std::map<std::string, uint64_t> forwarded_;  // reason -> how often
+    PlacementCounts counts_;
 };
 
 }  // namespace sluice::slurm

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "plugins/select/node_tables.hpp"
 
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <chrono>
+#include <system_error>
 #include <utility>
+
+#include "common/base/file.hpp"
 
 #include "plugins/slurm/thread.hpp"
 
@@ -66,20 +73,53 @@ void NodeTables::refuse(const std::string& node, std::uint64_t fingerprint,
                        "; stock Slurm chooses its GPUs");
 }
 
+void NodeTables::keep(const PlacementCounts& counts) {
+    {
+        const std::lock_guard lock(mutex_);
+        counts_ = counts;
+    }
+    wake_.notify_one();
+}
+
+void NodeTables::write(const PlacementCounts& counts) {
+    const std::string& own = snapshot()->config.state_dir;
+    const std::string folder = own.empty() ? options_.state_save_location + "/sluice" : own;
+    Status written;
+    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+        written =
+            Error{ErrorCode::unreachable, folder + ": " + std::generic_category().message(errno)};
+    else
+        written = write_file(folder + "/" + PlacementCounts::file_name, to_text(counts));
+    const std::string failure = written ? "" : written.error().message;
+    if (!failure.empty() && failure != said_of_counts_)
+        options_.log_error(failure + "; sluice status --controller shows old numbers");
+    said_of_counts_ = failure;
+}
+
 void NodeTables::run() {
+    constexpr auto between_writes = std::chrono::seconds(3);
+    auto next_write = std::chrono::steady_clock::now();
     for (;;) {
         bool reload = false;
         std::map<std::string, GpuGraph> offered;
+        std::optional<PlacementCounts> counts;
         {
             std::unique_lock lock(mutex_);
-            wake_.wait(lock, [this] { return stop_ || reload_ || !offered_.empty(); });
-            if (stop_) return;
+            const auto at_once = [this] { return stop_ || reload_ || !offered_.empty(); };
+            wake_.wait(lock, [&] { return at_once() || counts_; });
+            wake_.wait_until(lock, next_write, at_once);
+            if (stop_ || std::chrono::steady_clock::now() >= next_write) counts.swap(counts_);
+            if (stop_ && !counts) return;
             reload = std::exchange(reload_, false);
             offered.swap(offered_);
         }
         try {
             if (reload) load(false);
             if (!offered.empty()) compile(offered);
+            if (counts) {
+                write(*counts);
+                next_write = std::chrono::steady_clock::now() + between_writes;
+            }
         } catch (const std::exception& failure) {
             options_.log_error(std::string("topology: ") + failure.what() +
                                "; the old tables stay");

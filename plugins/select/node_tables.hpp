@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@
 
 #include "common/base/config.hpp"
 #include "common/placement/best_sets.hpp"
+#include "common/report/placement_counts.hpp"
 
 namespace sluice::slurm {
 
@@ -26,6 +28,7 @@ class NodeTables {
     /// (start-up of slurmctld: no lock is held), then whenever reload() asks.
     struct Options {
         std::string conf_path;
+        std::string state_save_location;  ///< "sluice" below it is StateDir where that is not set
         std::function<void(const std::string&)> log;
         std::function<void(const std::string&)> log_error;
         bool quiet_about_conf = false;  ///< another plugin tells what is wrong with CONF_PATH
@@ -63,9 +66,14 @@ class NodeTables {
     /// What gres.conf says about a node cannot be: logged, once.
     void refuse(const std::string& node, std::uint64_t fingerprint, const std::string& why);
 
+    /// Writes the counts to their file below StateDir: later, on the thread, every few seconds at
+    /// most. Only while this slurmctld is in control.
+    void keep(const PlacementCounts& counts);
+
   private:
     void run();
     void load(bool first);
+    void write(const PlacementCounts& counts);
     void say_once(const std::function<void(const std::string&)>& log, const std::string& what,
                   const std::string& more, std::set<std::string>& said) const;
     void compile(const std::map<std::string, GpuGraph>& offered);
@@ -77,12 +85,14 @@ class NodeTables {
     std::condition_variable wake_;
     bool stop_ = false;
     bool reload_ = false;
+    std::optional<PlacementCounts> counts_;    // waiting for the thread
     std::map<std::string, GpuGraph> offered_;  // waiting for the thread
     std::map<std::string, std::uint64_t>
         fingerprints_;  // of what was offered since the last reload
     std::shared_ptr<const Snapshot> snapshot_;
     std::map<std::string, std::shared_ptr<const BestSets>> by_fingerprint_;  // the thread's alone
     std::set<std::string> said_;  // in the last load(); the thread's alone
+    std::string said_of_counts_;  // the thread's alone
     std::thread thread_;
 };
 

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which nodes a job gets, where several would do."""
 
-import re
+import json
 import unittest
 
-from harness import EXAMPLES, ClusterTest, allocate, end_job, gpu_errors, replace_file, sluice_lines, wait_for, wait_registered
+from harness import EXAMPLES, ClusterTest, allocate, build_folder, end_job, gpu_errors, replace_file, sluice_lines, wait_for, wait_registered
 
 PAIRS = "nvlink-pairs.topo-m.txt"
 DGX1 = "dgx1-v100.topo-m.txt"
@@ -132,10 +132,20 @@ class StockChoosesTheNodes(Nodes):
         for words in (["--contiguous"], ["--switches=1"], ["-C", "[rack1*1]"]):
             with self.subTest(words=words):
                 self.assertEqual(list(self.given(cluster, "-N1", "--gpus=2", *words)), ["n1"])
-        cluster.run(["scontrol", "reconfigure"])
-        left = wait_for(lambda: [line for line in sluice_lines(cluster) if "left to stock Slurm so far" in line], 20, "the counts")[-1]
-        for reason in ("contiguous nodes", "a limit on switches", "nodes by numbers of features"):
-            self.assertRegex(left, rf"nodes only: {reason}: [12]\b")
+        self.assertEqual(self.given(cluster, "-N1", "--gpus=2"), {"n2": {0, 2}})
+        wanted = {"contiguous nodes": 1, "a limit on switches": 1, "nodes by numbers of features": 1}
+        counts = wait_for(lambda: (known := self.counts(cluster))["nodes_given"] == wanted and known["other_nodes"] == 1 and known, 20,
+                          lambda: f"the counts; {self.counts(cluster)}")
+        self.assertEqual(sum(counts[key] for key in ("as_stock", "other_gpus", "other_nodes")), 8 + 3 + 1)
+        shown = self.sluice_status(cluster)
+        self.assertRegex(shown, r"(?m)^  placed by Sluice +1 +on other nodes than stock Slurm would have$")
+        self.assertRegex(shown, r"(?m)^  on stock Slurm's nodes +1 +a limit on switches$")
+
+    def counts(self, cluster):
+        return json.loads(self.sluice_status(cluster, "--json"))
+
+    def sluice_status(self, cluster, *words):
+        return cluster.run([build_folder() / "contrib/sluice/sluice", "status", "--controller", *words]).stdout
 
 
 if __name__ == "__main__":

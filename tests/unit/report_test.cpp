@@ -4,6 +4,7 @@
 #include <random>
 
 #include "common/base/json.hpp"
+#include "common/report/placement_counts.hpp"
 #include "common/report/sacct_report.hpp"
 #include "common/report/scontrol_jobs.hpp"
 #include "common/report/summary.hpp"
@@ -117,6 +118,40 @@ TEST(Summary, MembersOfOthersAreKept) {
               R"({"z":0.12345678901234568,"sluice":{"v":1,"pending_target":4},"a":[1,"b c"]})");
     EXPECT_EQ(with_summary(R"({"z":"\u00e4"})", summary),
               "{\"z\":\"\xc3\xa4\",\"sluice\":{\"v\":1,\"pending_target\":4}}");
+}
+
+TEST(PlacementCounts, TheExampleOfThePageAndBack) {
+    const std::string page = test_data("../../doc/formats/placements-v1.txt");
+    const std::size_t start = page.find("{\"v\":1");
+    const std::string example = page.substr(start, page.find('\n', start) + 1 - start);
+    const auto counts = parse_placement_counts(example);
+    ASSERT_TRUE(counts) << counts.error().message;
+    EXPECT_EQ(counts->since, 1700000000);
+    EXPECT_EQ(counts->as_stock, 12);
+    EXPECT_EQ(counts->other_gpus, 3);
+    EXPECT_EQ(counts->other_nodes, 2);
+    EXPECT_EQ(counts->advised, 0);
+    EXPECT_EQ(counts->nodes_given.at("exclusive nodes"), 1);
+    EXPECT_EQ(counts->forwarded.at("no topology known"), 4);
+    EXPECT_EQ(to_text(*counts), example);
+    EXPECT_EQ(*parse_placement_counts(to_text(PlacementCounts{})), PlacementCounts{});
+}
+
+TEST(PlacementCounts, DamagedOnesAreErrors) {
+    const std::string text = to_text(PlacementCounts{1, 2, 3, 4, 5, {{"a", 6}}, {{"b", 7}}});
+    for (std::size_t end = 0; end + 1 < text.size(); ++end)
+        EXPECT_FALSE(parse_placement_counts(text.substr(0, end))) << end;
+    for (const auto& [good, bad] : {std::pair{"\"v\":1", "\"v\":2"},
+                                    {"\"as_stock\":2", "\"as_stock\":-2"},
+                                    {"\"advised\":5", "\"advised\":\"5\""},
+                                    {"{\"a\":6}", "[6]"},
+                                    {"{\"b\":7}", "{\"b\":-7}"}}) {
+        std::string damaged = text;
+        damaged.replace(damaged.find(good), std::string(good).size(), bad);
+        EXPECT_FALSE(parse_placement_counts(damaged)) << damaged;
+    }
+    EXPECT_EQ(parse_placement_counts("{\"v\":1}").error().message,
+              "\"since\" is not as in placements-v1");
 }
 
 TEST(Summary, BrokenOnesAreErrors) {
