@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "common/model/step_time_fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace sluice {
+namespace {
+
+using Vector = std::array<double, step_terms>;
+using Matrix = std::array<Vector, step_terms>;
+
+constexpr std::size_t index(StepTerm term) { return static_cast<std::size_t>(term); }
+
+constexpr int most_steps = 40;
+constexpr double huber = 1.5;            // deviations beyond which a sample pulls no harder
+constexpr double least_noise = 0.01;     // clocks and schedulers are no better than that
+constexpr double z_of_80_percent = 1.2815515655446004;
+
+struct Prior {
+    Vector mean{};
+    Vector sd{};
+};
+
+constexpr Vector lowest{0, 0, 0, 0, 0, 0, 0, 0, 1, 0};
+constexpr Vector highest{1e300, 1e300, 1e300, 1e300, 1e300, 1e300, 1e300, 1e300, 10, 0.9};
+
+Prior topology_prior(double seconds_alone, double local_batch, const StepPriorOptions& options) {
+    Prior prior;
+    const auto set = [&prior](StepTerm term, double mean, double sd) {
+        prior.mean[index(term)] = mean;
+        prior.sd[index(term)] = sd;
+    };
+    const double t = seconds_alone;
+    const double in_node = t * reference_in_node_gbps;
+    const double network = t * reference_network_gbps;
+    set(StepTerm::compute_s, t * options.compute, t * options.compute_sd);
+    set(StepTerm::sample_s, t * (1 - options.compute) / local_batch,
+        t * options.compute_sd / local_batch);
+    set(StepTerm::in_node_gb, in_node * options.in_node, in_node * options.in_node_sd);
+    set(StepTerm::network_gb, network * options.network, network * options.network_sd);
+    set(StepTerm::shared_gb, network * options.shared, network * options.shared_sd);
+    set(StepTerm::pair_gb, network * options.pair, network * options.pair_sd);
+    set(StepTerm::level_s, t * options.level, t * options.level_sd);
+    set(StepTerm::node_s, t * options.node, t * options.node_sd);
+    set(StepTerm::overlap, options.overlap, options.overlap_sd);
+    set(StepTerm::serial, options.serial, options.serial_sd);
+    return prior;
+}
+
+/// Lower triangular L with L L^T = matrix, which is positive definite.
+Matrix cholesky(const Matrix& matrix) {
+    Matrix lower{};
+    for (std::size_t i = 0; i < step_terms; ++i) {
+        for (std::size_t j = 0; j <= i; ++j) {
+            double sum = matrix[i][j];
+            for (std::size_t k = 0; k < j; ++k) sum -= lower[i][k] * lower[j][k];
+            // rounding may leave a little below 0 where a parameter is as good as known
+            lower[i][j] = i == j ? std::sqrt(std::max(sum, 1e-12 * matrix[i][i]))
+                                 : sum / lower[j][j];
+        }
+    }
+    return lower;
+}
+
+/// The inverse of L L^T.
+Matrix inverse_of(const Matrix& lower) {
+    Matrix half{};  // L^-1
+    for (std::size_t i = 0; i < step_terms; ++i) {
+        half[i][i] = 1 / lower[i][i];
+        for (std::size_t j = 0; j < i; ++j) {
+            double sum = 0;
+            for (std::size_t k = j; k < i; ++k) sum -= lower[i][k] * half[k][j];
+            half[i][j] = sum / lower[i][i];
+        }
+    }
+    Matrix out{};
+    for (std::size_t i = 0; i < step_terms; ++i) {
+        for (std::size_t j = 0; j < step_terms; ++j) {
+            for (std::size_t k = std::max(i, j); k < step_terms; ++k) {
+                out[i][j] += half[k][i] * half[k][j];
+            }
+        }
+    }
+    return out;
+}
+
+/// `scaled` is the covariance in units of `unit`, which keeps it well conditioned.
+void set_spread(StepTimeModel& model, const Matrix& scaled, const Vector& unit) {
+    const Matrix lower = cholesky(scaled);
+    for (std::size_t i = 0; i < step_terms; ++i) {
+        for (std::size_t j = 0; j <= i; ++j) {
+            const double entry = lower[i][j] * unit[i];
+            model.spread[i * (i + 1) / 2 + j] =
+                static_cast<float>(std::clamp(entry, -1e30, 1e30));
+        }
+    }
+}
+
+StepTimeModel model_of(const Prior& prior, double noise, double scale) {
+    StepTimeModel model;
+    model.parameters = prior.mean;
+    Matrix unit{};
+    for (std::size_t i = 0; i < step_terms; ++i) unit[i][i] = 1;
+    set_spread(model, unit, prior.sd);
+    model.noise = noise;
+    model.scale = scale;
+    return model;
+}
+
+double median(std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+/// One GPU's step time as the samples with fewest GPUs have it, and their local batch.
+Prior prior_from(std::span<const StepSample> samples, const StepPriorOptions& options) {
+    int fewest = samples.front().placement.gpus;
+    for (const StepSample& sample : samples) fewest = std::min(fewest, sample.placement.gpus);
+    std::vector<double> alone;
+    std::vector<double> batches;
+    for (const StepSample& sample : samples) {
+        batches.push_back(sample.placement.local_batch);
+        if (sample.placement.gpus != fewest) continue;
+        const auto usual = topology_step_time(1, sample.placement.local_batch, options);
+        alone.push_back(sample.seconds / step_seconds(usual, sample.placement));
+    }
+    return topology_prior(median(alone), median(batches), options);
+}
+
+/// Of the similar model: what is seconds of the GPU's or of the software's is scaled, bytes are
+/// not.
+Prior prior_from(const StepTimeModel& similar, double ratio, const StepPriorOptions& options) {
+    Prior prior;
+    StepPlacement one;
+    one.local_batch = 1;
+    for (std::size_t i = 0; i < step_terms; ++i) {
+        double variance = 0;
+        for (std::size_t j = 0; j <= i; ++j) {
+            const double entry = static_cast<double>(similar.spread[i * (i + 1) / 2 + j]);
+            variance += entry * entry;
+        }
+        const bool seconds = i == index(StepTerm::compute_s) || i == index(StepTerm::sample_s) ||
+                             i == index(StepTerm::level_s) || i == index(StepTerm::node_s);
+        const double factor = seconds ? ratio : 1;
+        const double own = options.similar_sd * similar.parameters[i];
+        prior.mean[i] = factor * similar.parameters[i];
+        prior.sd[i] = factor * std::sqrt(variance + own * own);
+    }
+    // What is 0 there may be a little here; no parameter may be certain.
+    const double alone = std::max(step_seconds(similar, one), 1e-300);
+    const Prior usual = topology_prior(ratio * alone, 1, options);
+    for (std::size_t i = 0; i < step_terms; ++i) {
+        prior.sd[i] = std::max(prior.sd[i], 0.05 * usual.sd[i]);
+    }
+    return prior;
+}
+
+/// The ratio at which half of the samples are above the similar model, and half below.
+double compute_ratio(const StepTimeModel& similar, std::span<const StepSample> samples,
+                     const StepPriorOptions& options) {
+    double low = std::log(1e-4);
+    double high = std::log(1e4);
+    for (int i = 0; i < 40; ++i) {
+        const double middle = (low + high) / 2;
+        const auto scaled = similar_step_time(similar, std::exp(middle), options);
+        double above = 0;
+        for (const StepSample& sample : samples) {
+            above += sample.seconds > step_seconds(scaled, sample.placement) ? sample.weight
+                                                                             : -sample.weight;
+        }
+        (above > 0 ? low : high) = middle;
+    }
+    return std::exp((low + high) / 2);
+}
+
+class Fit {
+  public:
+    Fit(std::span<const StepSample> samples, const Prior& prior, double noise)
+        : samples_(samples), prior_(prior), noise_(noise) {}
+
+    void set_noise(double noise) { noise_ = noise; }
+
+    double cost(const StepTimeModel& model) const {
+        double total = 0;
+        for (const StepSample& sample : samples_) {
+            const double error = std::fabs(error_of(model, sample)) / noise_;
+            total += sample.weight *
+                     (error < huber ? error * error / 2 : huber * (error - huber / 2));
+        }
+        for (std::size_t i = 0; i < step_terms; ++i) {
+            const double off = (model.parameters[i] - prior_.mean[i]) / prior_.sd[i];
+            total += off * off / 2;
+        }
+        return std::isfinite(total) ? total : 1e300;
+    }
+
+    /// In units of the prior's deviations: the Hessian (of Gauss and Newton) and minus the slope.
+    void expand(const StepTimeModel& model, Matrix& hessian, Vector& downhill) const {
+        hessian = {};
+        for (std::size_t i = 0; i < step_terms; ++i) {
+            hessian[i][i] = 1;
+            downhill[i] = -(model.parameters[i] - prior_.mean[i]) / prior_.sd[i];
+        }
+        Vector slope;
+        for (const StepSample& sample : samples_) {
+            const double seconds = step_gradient(model, sample.placement, slope);
+            const double error = std::log(seconds / sample.seconds) / noise_;
+            const double size = std::fabs(error);
+            const double weight = sample.weight * (size < huber ? 1 : huber / size);
+            for (std::size_t i = 0; i < step_terms; ++i) slope[i] *= prior_.sd[i] / noise_;
+            for (std::size_t i = 0; i < step_terms; ++i) {
+                downhill[i] -= weight * error * slope[i];
+                for (std::size_t j = 0; j <= i; ++j) hessian[i][j] += weight * slope[i] * slope[j];
+            }
+        }
+        for (std::size_t i = 0; i < step_terms; ++i) {
+            for (std::size_t j = 0; j < i; ++j) hessian[j][i] = hessian[i][j];
+        }
+    }
+
+    /// Downhill from `model` until it does not get better.
+    double descend(StepTimeModel& model) const {
+        Matrix hessian;
+        Vector downhill;
+        double damping = 1e-3;
+        double best = cost(model);
+        for (int step = 0; step < most_steps; ++step) {
+            expand(model, hessian, downhill);
+            bool better = false;
+            double gain = 0;
+            for (int attempt = 0; attempt < 8 && !better; ++attempt, damping *= 5) {
+                const StepTimeModel next = moved(model, hessian, downhill, damping);
+                const double now = cost(next);
+                if (now < best) {
+                    gain = best - now;
+                    best = now;
+                    model.parameters = next.parameters;
+                    better = true;
+                }
+            }
+            damping = std::max(damping * 0.05, 1e-9);
+            if (!better || gain < 1e-5 * best) break;
+        }
+        return best;
+    }
+
+    static double error_of(const StepTimeModel& model, const StepSample& sample) {
+        return std::log(step_seconds(model, sample.placement) / sample.seconds);
+    }
+
+  private:
+    /// The damped quadratic's minimum within the bounds, by coordinate descent: few and small
+    /// dimensions.
+    StepTimeModel moved(const StepTimeModel& model, const Matrix& hessian, const Vector& downhill,
+                        double damping) const {
+        Vector shift{};
+        for (int sweep = 0; sweep < 60; ++sweep) {
+            double change = 0;
+            for (std::size_t i = 0; i < step_terms; ++i) {
+                double slope = downhill[i];
+                for (std::size_t j = 0; j < step_terms; ++j) {
+                    if (j != i) slope -= hessian[i][j] * shift[j];
+                }
+                const double low = (lowest[i] - model.parameters[i]) / prior_.sd[i];
+                const double high = (highest[i] - model.parameters[i]) / prior_.sd[i];
+                const double next =
+                    std::clamp(slope / (hessian[i][i] * (1 + damping)), low, std::max(low, high));
+                change = std::max(change, std::fabs(next - shift[i]));
+                shift[i] = next;
+            }
+            if (change < 1e-7) break;
+        }
+        StepTimeModel next = model;
+        for (std::size_t i = 0; i < step_terms; ++i) {
+            next.parameters[i] = std::clamp(model.parameters[i] + shift[i] * prior_.sd[i],
+                                            lowest[i], highest[i]);
+        }
+        return next;
+    }
+
+    std::span<const StepSample> samples_;
+    Prior prior_;
+    double noise_;
+};
+
+/// From the residuals' 80% quantile, which is what the stated interval is about, and the guess.
+double noise_of(const StepTimeModel& model, std::span<const StepSample> samples,
+                const StepPriorOptions& options, double free_parameters) {
+    std::vector<double> errors;
+    for (const StepSample& sample : samples) {
+        errors.push_back(std::fabs(Fit::error_of(model, sample)));
+    }
+    const auto count = static_cast<double>(errors.size());
+    const auto at = errors.begin() + static_cast<std::ptrdiff_t>(0.8 * (count - 1) + 0.5);
+    std::nth_element(errors.begin(), at, errors.end());
+    const double spread = *at / z_of_80_percent;
+    const double left = std::max(count - free_parameters, 0.0);
+    const double guess = options.noise * options.noise * options.noise_samples;
+    const double variance = (guess + spread * spread * count) / (options.noise_samples + left);
+    return std::max(std::sqrt(variance), least_noise);
+}
+
+bool usable(const StepSample& sample) {
+    return usable(sample.placement) && sample.seconds > 0 && std::isfinite(sample.seconds) &&
+           sample.weight > 0 && std::isfinite(sample.weight);
+}
+
+}  // namespace
+
+StepTimeModel topology_step_time(double seconds_alone, double local_batch,
+                                 const StepPriorOptions& options) {
+    return model_of(topology_prior(seconds_alone, local_batch, options), options.noise,
+                    options.unknown_scale);
+}
+
+StepTimeModel similar_step_time(const StepTimeModel& similar, std::optional<double> compute_ratio,
+                                const StepPriorOptions& options) {
+    return model_of(prior_from(similar, compute_ratio.value_or(1), options), similar.noise,
+                    compute_ratio ? similar.scale : std::hypot(similar.scale, options.similar_scale));
+}
+
+StepTimeModel fit_step_time(std::span<const StepSample> samples, const StepTimeModel* similar,
+                            const StepPriorOptions& options) {
+    std::vector<StepSample> kept;
+    for (const StepSample& sample : samples) {
+        if (usable(sample)) kept.push_back(sample);
+    }
+    if (kept.empty()) {
+        return similar ? similar_step_time(*similar, std::nullopt, options)
+                       : topology_step_time(1, 1, options);
+    }
+    const Prior prior =
+        similar ? prior_from(*similar, compute_ratio(*similar, kept, options), options)
+                : prior_from(kept, options);
+
+    Fit fit(kept, prior, options.noise);
+    struct Start {
+        double overlap, serial, sync;
+    };
+    StepTimeModel best;
+    double least = 0;
+    bool first = true;
+    for (const Start start : {Start{1.5, 0.05, 1}, Start{3, 0.3, 3}, Start{6, 0.1, 0.5}}) {
+        StepTimeModel model;
+        model.parameters = prior.mean;
+        for (std::size_t i = index(StepTerm::in_node_gb); i < index(StepTerm::overlap); ++i) {
+            model.parameters[i] *= start.sync;
+        }
+        model[StepTerm::overlap] = start.overlap;
+        model[StepTerm::serial] = start.serial;
+        const double cost = fit.descend(model);
+        if (first || cost < least) {
+            best = model;
+            least = cost;
+            first = false;
+        }
+    }
+    // The weights of data and prior, and what is an outlier, depend on the noise: once more with
+    // the one found.
+    const double most_free = std::min(static_cast<double>(kept.size()) / 2,
+                                      static_cast<double>(step_terms));
+    best.noise = noise_of(best, kept, options, most_free);
+    fit.set_noise(best.noise);
+    fit.descend(best);
+    best.noise = noise_of(best, kept, options, most_free);
+    fit.set_noise(best.noise);
+    Matrix hessian;
+    Vector downhill;
+    fit.expand(best, hessian, downhill);
+    set_spread(best, inverse_of(cholesky(hessian)), prior.sd);
+    best.scale = 0;
+    best.samples = static_cast<int>(std::min<std::size_t>(kept.size(), 1'000'000));
+    return best;
+}
+
+}  // namespace sluice
