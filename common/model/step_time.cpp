@@ -40,11 +40,22 @@ struct Parts {
 Parts parts_of(const StepTimeModel& model, const StepPlacement& placement,
                const std::array<double, sync_terms>& factors) {
     Parts parts;
-    parts.compute = model[StepTerm::compute_s] + model[StepTerm::sample_s] * placement.local_batch;
+    const double a_sample = model[StepTerm::sample_s] +
+                            model[StepTerm::host_s] * (placement.most_on_node - 1.0);
+    parts.compute = model[StepTerm::compute_s] + a_sample * placement.local_batch;
     for (std::size_t i = 0; i < sync_terms; ++i) {
         parts.sync += model.parameters[first_sync + i] * factors[i];
     }
     return parts;
+}
+
+/// Null: on the line. A local batch that was computed as B / K may be off by rounding.
+const StepBatch* batch_of(const StepTimeModel& model, double local_batch) {
+    for (const StepBatch& batch : model.batches) {
+        if (!(batch.local_batch > 0)) break;
+        if (std::fabs(batch.local_batch - local_batch) <= 1e-9 * local_batch) return &batch;
+    }
+    return nullptr;
 }
 
 /// (a^p + b^p)^(1/p), from the larger one so that nothing overflows.
@@ -96,8 +107,11 @@ bool usable(const StepPlacement& placement) {
 double step_seconds(const StepTimeModel& model, const StepPlacement& placement) {
     const Parts parts = parts_of(model, placement, sync_factors(placement));
     const double serial = model[StepTerm::serial];
-    return serial * parts.compute +
-           combined((1 - serial) * parts.compute, parts.sync, model[StepTerm::overlap]);
+    const double seconds =
+        serial * parts.compute +
+        combined((1 - serial) * parts.compute, parts.sync, model[StepTerm::overlap]);
+    const StepBatch* batch = batch_of(model, placement.local_batch);
+    return batch ? seconds * std::exp(batch->offset) : seconds;
 }
 
 double step_gradient(const StepTimeModel& model, const StepPlacement& placement,
@@ -119,6 +133,8 @@ double step_gradient(const StepTimeModel& model, const StepPlacement& placement,
     const double by_compute = (serial + (1 - serial) * by_a) / seconds;
     gradient[index(StepTerm::compute_s)] = by_compute;
     gradient[index(StepTerm::sample_s)] = by_compute * placement.local_batch;
+    gradient[index(StepTerm::host_s)] =
+        by_compute * placement.local_batch * (placement.most_on_node - 1.0);
     for (std::size_t i = 0; i < sync_terms; ++i) {
         gradient[first_sync + i] = by_b * factors[i] / seconds;
     }
@@ -130,7 +146,8 @@ double step_gradient(const StepTimeModel& model, const StepPlacement& placement,
         gradient[index(StepTerm::overlap)] = both * slope / seconds;
     }
     gradient[index(StepTerm::serial)] = parts.compute * (1 - by_a) / seconds;
-    return seconds;
+    const StepBatch* batch = batch_of(model, placement.local_batch);
+    return batch ? seconds * std::exp(batch->offset) : seconds;
 }
 
 double StepTime::low() const { return seconds * std::exp(-z_of_80_percent * log_sd); }
@@ -141,8 +158,9 @@ StepTime predict_step(const StepTimeModel& model, const StepPlacement& placement
     StepTime out;
     out.seconds = step_gradient(model, placement, gradient);
     const double spread = deviation(model, gradient);
-    out.log_sd =
-        std::sqrt(spread * spread + model.noise * model.noise + model.scale * model.scale);
+    const double off = batch_of(model, placement.local_batch) ? 0 : model.batch_sd;
+    out.log_sd = std::sqrt(spread * spread + model.noise * model.noise + off * off +
+                           model.scale * model.scale);
     return out;
 }
 

@@ -5,21 +5,25 @@
 // The form is Pollux's (Qiao et al., OSDI 2021, section 3.2): computing and exchanging gradients,
 // which overlap in part. What it adds was chosen by measurement (tests/bench/README.md).
 //
-//     T(P) = serial T_grad + (((1 - serial) T_grad)^overlap + T_sync^overlap)^(1 / overlap)
-//     T_grad = compute_s + sample_s m
+//     T(P) = (serial T_grad + (((1 - serial) T_grad)^overlap + T_sync^overlap)^(1 / overlap)) e^b(m)
+//     T_grad = compute_s + (sample_s + host_s (g - 1)) m
 //     T_sync = in_node_gb 2 (g - 1) / g / in_node_gbps                    every GPU count above one
 //            + level_s log2(K)
 //            + (network_gb + (shared_gb + [N = 2] pair_gb) (1 - 1 / g)) / network_gbps       N >= 2
 //            + node_s (N - 2)                                                                N >= 2
 //
 // for K GPUs on N nodes, g of them on the node that has most, and m samples per GPU and step.
-// The GPUs of a node share its way to the network, hence g: it tells 1111 from 22 (one GPU on each
-// of four nodes from two on each of two) and 112 from 13. With two nodes all traffic is between one
+// The GPUs of a node share its way to the network, and the cores and disks that feed them, hence g:
+// it tells 1111 from 22 (one GPU on each of four nodes from two on each of two) and 112 from 13. With two nodes all traffic is between one
 // pair of hosts, which costs more the more GPUs send over it: on the public tables that is the
 // largest single effect that Pollux's form leaves out. Unevenness beyond g, and K - 2 beside
 // log2(K), were tried and bring nothing.
 //
-// All parameters are at least 0, so T rises with m, with g, with K at equal N and g, and with each
+// b(m) is 0 but for single local batches that were measured to run off the line of the others
+// (kernels and padding differ by size); it depends on nothing else and cancels where placements of
+// one local batch are compared.
+//
+// All parameters are at least 0, so T, without b, rises with m, with g, with K at equal N and g, and with each
 // rate that falls. It may fall from two nodes to three, as it does when measured.
 #pragma once
 
@@ -60,6 +64,7 @@ bool usable(const StepPlacement& placement);
 enum class StepTerm : std::size_t {
     compute_s,   ///< s, of a step however few samples: launches, optimizer
     sample_s,    ///< s per sample on a GPU
+    host_s,      ///< s per sample for each other GPU of the node: what feeds them is shared
     in_node_gb,  ///< GB exchanged inside a node, effective: overheads that go with the rate included
     network_gb,  ///< GB that leave a node with one GPU
     shared_gb,   ///< GB more that leave a node with many GPUs
@@ -69,17 +74,28 @@ enum class StepTerm : std::size_t {
     overlap,     ///< Pollux's gamma, 1 to 10: 1 adds, large takes the larger
     serial,      ///< share of T_grad that overlaps with nothing (forward pass), 0 to 0.9
 };
-constexpr std::size_t step_terms = 10;
+constexpr std::size_t step_terms = 11;
 
-/// A fitted model, of one job model on one GPU type. About 350 bytes, nothing allocated.
+/// A local batch that runs off the line of the others.
+struct StepBatch {
+    double local_batch = 0;  ///< 0: no more of them
+    double offset = 0;       ///< b(m), a factor's logarithm
+
+    bool operator==(const StepBatch&) const = default;
+};
+
+/// A fitted model, of one job model on one GPU type. About 500 bytes, nothing allocated.
 struct StepTimeModel {
     static constexpr std::string_view prefix = "steptime1:";
-    static constexpr std::size_t max_bytes = 1536;
+    static constexpr std::size_t max_bytes = 2048;
+    static constexpr std::size_t most_batches = 8;
 
-    std::array<double, step_terms> parameters{1, 0, 0, 0, 0, 0, 0, 0, 1, 0};
+    std::array<double, step_terms> parameters{1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0};
+    std::array<StepBatch, most_batches> batches{};  ///< by rising local batch
     /// Lower triangle, row by row, of L where L L^T is the parameters' covariance.
     std::array<float, step_terms*(step_terms + 1) / 2> spread{};
-    double noise = 0.1;  ///< deviation of log step times measured on one placement
+    double noise = 0.1;   ///< deviation of log step times measured on one placement
+    double batch_sd = 0;  ///< of b(m) where m is not among `batches`
     /// Deviation of the log of a factor on all step times that is not known: 0 where this job model
     /// was measured on this GPU type. Ratios of step times do not have it.
     double scale = 0;

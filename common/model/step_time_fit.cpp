@@ -23,8 +23,8 @@ struct Prior {
     Vector sd{};
 };
 
-constexpr Vector lowest{0, 0, 0, 0, 0, 0, 0, 0, 1, 0};
-constexpr Vector highest{1e300, 1e300, 1e300, 1e300, 1e300, 1e300, 1e300, 1e300, 10, 0.9};
+constexpr Vector lowest{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0};
+constexpr Vector highest{1e300, 1e300, 1e300, 1e300, 1e300, 1e300, 1e300, 1e300, 1e300, 10, 0.9};
 
 Prior topology_prior(double seconds_alone, double local_batch, const StepPriorOptions& options) {
     Prior prior;
@@ -38,6 +38,7 @@ Prior topology_prior(double seconds_alone, double local_batch, const StepPriorOp
     set(StepTerm::compute_s, t * options.compute, t * options.compute_sd);
     set(StepTerm::sample_s, t * (1 - options.compute) / local_batch,
         t * options.compute_sd / local_batch);
+    set(StepTerm::host_s, t * options.host / local_batch, t * options.host_sd / local_batch);
     set(StepTerm::in_node_gb, in_node * options.in_node, in_node * options.in_node_sd);
     set(StepTerm::network_gb, network * options.network, network * options.network_sd);
     set(StepTerm::shared_gb, network * options.shared, network * options.shared_sd);
@@ -142,7 +143,7 @@ Prior prior_from(const StepTimeModel& similar, double ratio, const StepPriorOpti
             const double entry = static_cast<double>(similar.spread[i * (i + 1) / 2 + j]);
             variance += entry * entry;
         }
-        const bool seconds = i == index(StepTerm::compute_s) || i == index(StepTerm::sample_s) ||
+        const bool seconds = i == index(StepTerm::compute_s) || i == index(StepTerm::sample_s) || i == index(StepTerm::host_s) ||
                              i == index(StepTerm::level_s) || i == index(StepTerm::node_s);
         const double factor = seconds ? ratio : 1;
         const double own = options.similar_sd * similar.parameters[i];
@@ -186,7 +187,7 @@ class Fit {
     double cost(const StepTimeModel& model) const {
         double total = 0;
         for (const StepSample& sample : samples_) {
-            const double error = std::fabs(error_of(model, sample)) / noise_;
+            const double error = std::fabs(std::expm1(error_of(model, sample))) / noise_;
             total += sample.weight *
                      (error < huber ? error * error / 2 : huber * (error - huber / 2));
         }
@@ -207,10 +208,10 @@ class Fit {
         Vector slope;
         for (const StepSample& sample : samples_) {
             const double seconds = step_gradient(model, sample.placement, slope);
-            const double error = std::log(seconds / sample.seconds) / noise_;
+            const double error = (seconds / sample.seconds - 1) / noise_;
             const double size = std::fabs(error);
             const double weight = sample.weight * (size < huber ? 1 : huber / size);
-            for (std::size_t i = 0; i < step_terms; ++i) slope[i] *= prior_.sd[i] / noise_;
+            for (std::size_t i = 0; i < step_terms; ++i) slope[i] *= seconds / sample.seconds * prior_.sd[i] / noise_;
             for (std::size_t i = 0; i < step_terms; ++i) {
                 downhill[i] -= weight * error * slope[i];
                 for (std::size_t j = 0; j <= i; ++j) hessian[i][j] += weight * slope[i] * slope[j];
@@ -303,6 +304,57 @@ double noise_of(const StepTimeModel& model, std::span<const StepSample> samples,
     return std::max(std::sqrt(variance), least_noise);
 }
 
+/// What each local batch's samples show beside the line, drawn to 0 as far as the noise explains it.
+/// Two batches are a line; from three on there can be one beside it.
+void set_batches(StepTimeModel& model, std::span<const StepSample> samples,
+                 const StepPriorOptions& options) {
+    StepTimeModel line = model;
+    line.batches = {};
+    struct Seen {
+        double local_batch, sum, weight;
+    };
+    std::vector<Seen> seen;
+    for (const StepSample& sample : samples) {
+        const double m = sample.placement.local_batch;
+        const double error = -Fit::error_of(line, sample);
+        const double weight =
+            sample.weight * std::min(1.0, 3 * model.noise / std::max(std::fabs(error), 1e-300));
+        const auto at = std::lower_bound(
+            seen.begin(), seen.end(), m * (1 - 1e-9),
+            [](const Seen& entry, double batch) { return entry.local_batch < batch; });
+        if (at != seen.end() && at->local_batch <= m * (1 + 1e-9)) {
+            at->sum += weight * error;
+            at->weight += weight;
+        } else {
+            seen.insert(at, {m, weight * error, weight});
+        }
+    }
+    model.batches = {};
+    model.batch_sd = 0;
+    if (seen.size() < 3) return;
+    const double ratio = model.noise * model.noise / (options.batch_sd * options.batch_sd);
+    std::vector<StepBatch> batches;
+    double squares = 0;
+    for (const Seen& entry : seen) {
+        const double offset = entry.sum / (entry.weight + ratio);
+        squares += offset * offset;
+        batches.push_back({entry.local_batch, offset});
+    }
+    model.batch_sd = std::sqrt(squares / static_cast<double>(batches.size()));
+    if (batches.size() > StepTimeModel::most_batches) {
+        std::sort(batches.begin(), batches.end(), [](const StepBatch& a, const StepBatch& b) {
+            const double x = std::fabs(a.offset);
+            const double y = std::fabs(b.offset);
+            return x != y ? x > y : a.local_batch < b.local_batch;
+        });
+        batches.resize(StepTimeModel::most_batches);
+        std::sort(batches.begin(), batches.end(), [](const StepBatch& a, const StepBatch& b) {
+            return a.local_batch < b.local_batch;
+        });
+    }
+    std::copy(batches.begin(), batches.end(), model.batches.begin());
+}
+
 bool usable(const StepSample& sample) {
     return usable(sample.placement) && sample.seconds > 0 && std::isfinite(sample.seconds) &&
            sample.weight > 0 && std::isfinite(sample.weight);
@@ -358,13 +410,16 @@ StepTimeModel fit_step_time(std::span<const StepSample> samples, const StepTimeM
             first = false;
         }
     }
-    // The weights of data and prior, and what is an outlier, depend on the noise: once more with
-    // the one found.
+    // The weights of data and prior, and what is an outlier, depend on the noise: again with
+    // the one found. So with the batches that are beside the line.
     const double most_free = std::min(static_cast<double>(kept.size()) / 2,
                                       static_cast<double>(step_terms));
-    best.noise = noise_of(best, kept, options, most_free);
-    fit.set_noise(best.noise);
-    fit.descend(best);
+    for (int round = 0; round < 2; ++round) {
+        best.noise = noise_of(best, kept, options, most_free);
+        set_batches(best, kept, options);
+        fit.set_noise(best.noise);
+        fit.descend(best);
+    }
     best.noise = noise_of(best, kept, options, most_free);
     fit.set_noise(best.noise);
     Matrix hessian;

@@ -11,7 +11,7 @@
 //    of a set and the number of nodes alone order placements;
 //  - a similar model's, which was measured: its bytes are the same, its seconds are scaled.
 //
-// Deterministic, no allocation that lasts, bounded: 10 parameters, 3 starts, 40 steps each at most.
+// Deterministic, no allocation that lasts, bounded: 11 parameters, 3 starts, 40 steps each at most.
 #pragma once
 
 #include <optional>
@@ -32,6 +32,7 @@ struct StepSample {
 /// Pollux's: a job is given a chance to scale until it has been seen not to.
 struct StepPriorOptions {
     double compute = 0.4, compute_sd = 0.4;  ///< compute_s; sample_s has the rest, and this sd
+    double host = 0.005, host_sd = 0.1;
     double in_node = 0.05, in_node_sd = 0.25;  ///< a ring of many GPUs takes twice this
     double network = 0.2, network_sd = 0.8;
     double shared = 0.2, shared_sd = 0.8;
@@ -40,6 +41,7 @@ struct StepPriorOptions {
     double node = 0.002, node_sd = 0.03;
     double overlap = 2, overlap_sd = 3;
     double serial = 0.2, serial_sd = 0.3;
+    double batch_sd = 0.05;     ///< of b(m)
     double noise = 0.1;         ///< before it can be estimated
     double noise_samples = 4;   ///< how many samples that guess counts for
     double unknown_scale = 2;   ///< StepTimeModel::scale where no step time is known at all
