@@ -13,6 +13,7 @@ tests_unit_unit_tests_SOURCES = \
 	tests/unit/node_choice_test.cpp \
 	tests/unit/samples_test.cpp \
 	tests/unit/model_test.cpp \
+	tests/unit/step_time_test.cpp \
 	tests/unit/allocator_test.cpp \
 	tests/unit/report_test.cpp \
 	tests/unit/store_test.cpp \
@@ -43,3 +44,4 @@ TESTS += tests/cli/sets_test tests/cli/curves_test tests/cli/jobs_test tests/cli
 EXTRA_DIST += tests/cli/sets_test tests/cli/curves_test tests/cli/jobs_test tests/cli/man_test
 
 include tests/fuzz/local.mk
+include tests/bench/local.mk

@@ -10,5 +10,12 @@ common_libsluice_la_SOURCES += \
 	common/model/record.hpp \
 	common/model/speed.cpp \
 	common/model/speed.hpp \
+	common/model/step_time.cpp \
+	common/model/step_time.hpp \
+	common/model/step_time_book.cpp \
+	common/model/step_time_book.hpp \
+	common/model/step_time_fit.cpp \
+	common/model/step_time_fit.hpp \
+	common/model/step_time_text.cpp \
 	common/model/progress.cpp \
 	common/model/progress.hpp

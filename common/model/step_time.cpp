@@ -9,7 +9,9 @@ namespace {
 
 constexpr double z_of_80_percent = 1.2815515655446004;
 
-constexpr std::size_t index(StepTerm term) { return static_cast<std::size_t>(term); }
+constexpr std::size_t index(StepTerm term) {
+    return static_cast<std::size_t>(term);
+}
 
 constexpr std::size_t first_sync = index(StepTerm::in_node_gb);
 constexpr std::size_t sync_terms = index(StepTerm::overlap) - first_sync;
@@ -40,8 +42,8 @@ struct Parts {
 Parts parts_of(const StepTimeModel& model, const StepPlacement& placement,
                const std::array<double, sync_terms>& factors) {
     Parts parts;
-    const double a_sample = model[StepTerm::sample_s] +
-                            model[StepTerm::host_s] * (placement.most_on_node - 1.0);
+    const double a_sample =
+        model[StepTerm::sample_s] + model[StepTerm::host_s] * (placement.most_on_node - 1.0);
     parts.compute = model[StepTerm::compute_s] + a_sample * placement.local_batch;
     for (std::size_t i = 0; i < sync_terms; ++i) {
         parts.sync += model.parameters[first_sync + i] * factors[i];
@@ -64,6 +66,16 @@ double combined(double a, double b, double p) {
     const double smaller = std::min(a, b);
     if (!(smaller > 0)) return larger;
     return larger * std::pow(1 + std::pow(smaller / larger, p), 1 / p);
+}
+
+/// How far the form was off in the public tables when fitted on up to 8 GPUs, for each doubling
+/// beyond them.
+constexpr double log_sd_per_doubling = 0.08;
+
+double doublings_beyond(const StepTimeModel& model, int gpus) {
+    return model.most_gpus > 0 && gpus > model.most_gpus
+               ? std::log2(static_cast<double>(gpus) / model.most_gpus)
+               : 0;
 }
 
 /// |L^T gradient|: the deviation that the parameters' covariance gives what has this gradient.
@@ -95,21 +107,20 @@ StepPlacement step_placement(std::span<const int> gpus_on_nodes, double local_ba
 }
 
 bool usable(const StepPlacement& placement) {
-    const auto is_rate = [](double rate) { return rate >= 0 && std::isfinite(rate); };
+    const auto is_rate = [](double rate) { return rate == 0 || (rate >= 1e-6 && rate <= 1e9); };
     const long long nodes = placement.nodes;
     const long long most = placement.most_on_node;
     return nodes >= 1 && most >= 1 && placement.gpus >= most + nodes - 1 &&
-           placement.gpus <= most * nodes && placement.local_batch > 0 &&
-           std::isfinite(placement.local_batch) && is_rate(placement.in_node_gbps) &&
+           placement.gpus <= most * nodes && placement.local_batch >= 1e-9 &&
+           placement.local_batch <= 1e12 && is_rate(placement.in_node_gbps) &&
            is_rate(placement.network_gbps);
 }
 
 double step_seconds(const StepTimeModel& model, const StepPlacement& placement) {
     const Parts parts = parts_of(model, placement, sync_factors(placement));
     const double serial = model[StepTerm::serial];
-    const double seconds =
-        serial * parts.compute +
-        combined((1 - serial) * parts.compute, parts.sync, model[StepTerm::overlap]);
+    const double seconds = serial * parts.compute + combined((1 - serial) * parts.compute,
+                                                             parts.sync, model[StepTerm::overlap]);
     const StepBatch* batch = batch_of(model, placement.local_batch);
     return batch ? seconds * std::exp(batch->offset) : seconds;
 }
@@ -150,8 +161,12 @@ double step_gradient(const StepTimeModel& model, const StepPlacement& placement,
     return batch ? seconds * std::exp(batch->offset) : seconds;
 }
 
-double StepTime::low() const { return seconds * std::exp(-z_of_80_percent * log_sd); }
-double StepTime::high() const { return seconds * std::exp(z_of_80_percent * log_sd); }
+double StepTime::low() const {
+    return seconds * std::exp(-z_of_80_percent * log_sd);
+}
+double StepTime::high() const {
+    return seconds * std::exp(z_of_80_percent * log_sd);
+}
 
 StepTime predict_step(const StepTimeModel& model, const StepPlacement& placement) {
     std::array<double, step_terms> gradient;
@@ -159,8 +174,9 @@ StepTime predict_step(const StepTimeModel& model, const StepPlacement& placement
     out.seconds = step_gradient(model, placement, gradient);
     const double spread = deviation(model, gradient);
     const double off = batch_of(model, placement.local_batch) ? 0 : model.batch_sd;
+    const double beyond = log_sd_per_doubling * doublings_beyond(model, placement.gpus);
     out.log_sd = std::sqrt(spread * spread + model.noise * model.noise + off * off +
-                           model.scale * model.scale);
+                           beyond * beyond + model.scale * model.scale);
     return out;
 }
 
@@ -173,7 +189,10 @@ Slowdown slowdown(const StepTimeModel& model, const StepPlacement& placement,
     const double samples = placement.local_batch * placement.gpus;
     const double best_samples = best.local_batch * best.gpus;
     for (std::size_t i = 0; i < step_terms; ++i) here[i] -= there[i];
-    return {seconds / samples / (best_seconds / best_samples), deviation(model, here)};
+    const double beyond = log_sd_per_doubling * (doublings_beyond(model, placement.gpus) -
+                                                 doublings_beyond(model, best.gpus));
+    return {seconds / samples / (best_seconds / best_samples),
+            std::hypot(deviation(model, here), beyond)};
 }
 
 Slowdown bandwidth_slowdown(const StepTimeModel& model, const StepPlacement& placement,

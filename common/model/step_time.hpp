@@ -5,26 +5,26 @@
 // The form is Pollux's (Qiao et al., OSDI 2021, section 3.2): computing and exchanging gradients,
 // which overlap in part. What it adds was chosen by measurement (tests/bench/README.md).
 //
-//     T(P) = (serial T_grad + (((1 - serial) T_grad)^overlap + T_sync^overlap)^(1 / overlap)) e^b(m)
-//     T_grad = compute_s + (sample_s + host_s (g - 1)) m
-//     T_sync = in_node_gb 2 (g - 1) / g / in_node_gbps                    every GPU count above one
+//     T(P) = (serial T_grad + (((1 - serial) T_grad)^overlap + T_sync^overlap)^(1 / overlap))
+//     e^b(m) T_grad = compute_s + (sample_s + host_s (g - 1)) m T_sync = in_node_gb 2 (g - 1) / g /
+//     in_node_gbps                    every GPU count above one
 //            + level_s log2(K)
 //            + (network_gb + (shared_gb + [N = 2] pair_gb) (1 - 1 / g)) / network_gbps       N >= 2
 //            + node_s (N - 2)                                                                N >= 2
 //
 // for K GPUs on N nodes, g of them on the node that has most, and m samples per GPU and step.
 // The GPUs of a node share its way to the network, and the cores and disks that feed them, hence g:
-// it tells 1111 from 22 (one GPU on each of four nodes from two on each of two) and 112 from 13. With two nodes all traffic is between one
-// pair of hosts, which costs more the more GPUs send over it: on the public tables that is the
-// largest single effect that Pollux's form leaves out. Unevenness beyond g, and K - 2 beside
-// log2(K), were tried and bring nothing.
+// it tells 1111 from 22 (one GPU on each of four nodes from two on each of two) and 112 from 13.
+// With two nodes all traffic is between one pair of hosts, which costs more the more GPUs send over
+// it: on the public tables that is the largest single effect that Pollux's form leaves out.
+// Unevenness beyond g, and K - 2 beside log2(K), were tried and bring nothing.
 //
 // b(m) is 0 but for single local batches that were measured to run off the line of the others
 // (kernels and padding differ by size); it depends on nothing else and cancels where placements of
 // one local batch are compared.
 //
-// All parameters are at least 0, so T, without b, rises with m, with g, with K at equal N and g, and with each
-// rate that falls. It may fall from two nodes to three, as it does when measured.
+// All parameters are at least 0, so T, without b, rises with m, with g, with K at equal N and g,
+// and with each rate that falls. It may fall from two nodes to three, as it does when measured.
 #pragma once
 
 #include <array>
@@ -40,11 +40,11 @@ namespace sluice {
 /// What of a placement the step time depends on.
 struct StepPlacement {
     int nodes = 1;
-    int gpus = 1;                ///< of all nodes
-    int most_on_node = 1;        ///< GPUs on the node that has most
-    double local_batch = 1;      ///< samples per GPU and step, on the GPU that has most
-    double in_node_gbps = 0;     ///< GB/s, slowest edge of the ring in the slowest node; 0: unknown
-    double network_gbps = 0;     ///< GB/s of a node to the network; 0: unknown
+    int gpus = 1;             ///< of all nodes
+    int most_on_node = 1;     ///< GPUs on the node that has most
+    double local_batch = 1;   ///< samples per GPU and step, on the GPU that has most
+    double in_node_gbps = 0;  ///< GB/s, slowest edge of the ring in the slowest node; 0: unknown
+    double network_gbps = 0;  ///< GB/s of a node to the network; 0: unknown
 };
 
 /// Stand in where a rate is unknown: 16 lanes of PCIe 3, and 50 Gb/s. With one unknown rate
@@ -56,8 +56,8 @@ constexpr double reference_network_gbps = 6.25;
 StepPlacement step_placement(std::span<const int> gpus_on_nodes, double local_batch,
                              double in_node_gbps = 0, double network_gbps = 0);
 
-/// At least one GPU, one node a GPU at most, GPUs that fit the nodes, finite batch > 0, finite rates
-/// >= 0.
+/// At least one GPU, one node a GPU at most, GPUs that fit the nodes, a local batch from 1e-9 to
+/// 1e12, rates 0 or from 1e-6 to 1e9.
 bool usable(const StepPlacement& placement);
 
 /// The index of a parameter in StepTimeModel::parameters, and of its row in the covariance.
@@ -65,7 +65,8 @@ enum class StepTerm : std::size_t {
     compute_s,   ///< s, of a step however few samples: launches, optimizer
     sample_s,    ///< s per sample on a GPU
     host_s,      ///< s per sample for each other GPU of the node: what feeds them is shared
-    in_node_gb,  ///< GB exchanged inside a node, effective: overheads that go with the rate included
+    in_node_gb,  ///< GB exchanged inside a node, effective: overheads that go with the rate
+                 ///< included
     network_gb,  ///< GB that leave a node with one GPU
     shared_gb,   ///< GB more that leave a node with many GPUs
     pair_gb,     ///< the same, further, where two nodes are all there are
@@ -99,7 +100,8 @@ struct StepTimeModel {
     /// Deviation of the log of a factor on all step times that is not known: 0 where this job model
     /// was measured on this GPU type. Ratios of step times do not have it.
     double scale = 0;
-    int samples = 0;  ///< that entered the fit; 0: prior alone
+    int samples = 0;    ///< that entered the fit; 0: prior alone
+    int most_gpus = 0;  ///< of them all; on more the form itself is less sure. 0: no such limit
 
     double operator[](StepTerm term) const { return parameters[static_cast<std::size_t>(term)]; }
     double& operator[](StepTerm term) { return parameters[static_cast<std::size_t>(term)]; }

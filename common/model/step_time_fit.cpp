@@ -11,11 +11,15 @@ namespace {
 using Vector = std::array<double, step_terms>;
 using Matrix = std::array<Vector, step_terms>;
 
-constexpr std::size_t index(StepTerm term) { return static_cast<std::size_t>(term); }
+constexpr std::size_t index(StepTerm term) {
+    return static_cast<std::size_t>(term);
+}
 
 constexpr int most_steps = 40;
-constexpr double huber = 1.5;            // deviations beyond which a sample pulls no harder
-constexpr double least_noise = 0.01;     // clocks and schedulers are no better than that
+constexpr double huber = 1.5;  // deviations beyond which a sample pulls no harder
+constexpr double most_noise = 10;
+constexpr double most_offset = 5;
+constexpr double least_noise = 0.01;  // clocks and schedulers are no better than that
 constexpr double z_of_80_percent = 1.2815515655446004;
 
 struct Prior {
@@ -35,10 +39,15 @@ Prior topology_prior(double seconds_alone, double local_batch, const StepPriorOp
     const double t = seconds_alone;
     const double in_node = t * reference_in_node_gbps;
     const double network = t * reference_network_gbps;
-    set(StepTerm::compute_s, t * options.compute, t * options.compute_sd);
-    set(StepTerm::sample_s, t * (1 - options.compute) / local_batch,
-        t * options.compute_sd / local_batch);
-    set(StepTerm::host_s, t * options.host / local_batch, t * options.host_sd / local_batch);
+    // Where no batch is known, seconds are not known either: what matters is that they do not
+    // drown communication at any batch.
+    const double per_sample = local_batch > 0 ? t / local_batch : 0;
+    const double least_sd = 1e-3 * t;
+    set(StepTerm::compute_s, local_batch > 0 ? t * options.compute : t, t * options.compute_sd);
+    set(StepTerm::sample_s, per_sample * (1 - options.compute),
+        local_batch > 0 ? per_sample * options.compute_sd : least_sd);
+    set(StepTerm::host_s, per_sample * options.host,
+        local_batch > 0 ? per_sample * options.host_sd : least_sd);
     set(StepTerm::in_node_gb, in_node * options.in_node, in_node * options.in_node_sd);
     set(StepTerm::network_gb, network * options.network, network * options.network_sd);
     set(StepTerm::shared_gb, network * options.shared, network * options.shared_sd);
@@ -58,8 +67,8 @@ Matrix cholesky(const Matrix& matrix) {
             double sum = matrix[i][j];
             for (std::size_t k = 0; k < j; ++k) sum -= lower[i][k] * lower[j][k];
             // rounding may leave a little below 0 where a parameter is as good as known
-            lower[i][j] = i == j ? std::sqrt(std::max(sum, 1e-12 * matrix[i][i]))
-                                 : sum / lower[j][j];
+            lower[i][j] =
+                i == j ? std::sqrt(std::max(sum, 1e-12 * matrix[i][i])) : sum / lower[j][j];
         }
     }
     return lower;
@@ -93,8 +102,7 @@ void set_spread(StepTimeModel& model, const Matrix& scaled, const Vector& unit) 
     for (std::size_t i = 0; i < step_terms; ++i) {
         for (std::size_t j = 0; j <= i; ++j) {
             const double entry = lower[i][j] * unit[i];
-            model.spread[i * (i + 1) / 2 + j] =
-                static_cast<float>(std::clamp(entry, -1e30, 1e30));
+            model.spread[i * (i + 1) / 2 + j] = static_cast<float>(std::clamp(entry, -1e18, 1e18));
         }
     }
 }
@@ -135,24 +143,27 @@ Prior prior_from(std::span<const StepSample> samples, const StepPriorOptions& op
 /// not.
 Prior prior_from(const StepTimeModel& similar, double ratio, const StepPriorOptions& options) {
     Prior prior;
-    StepPlacement one;
-    one.local_batch = 1;
     for (std::size_t i = 0; i < step_terms; ++i) {
         double variance = 0;
         for (std::size_t j = 0; j <= i; ++j) {
             const double entry = static_cast<double>(similar.spread[i * (i + 1) / 2 + j]);
             variance += entry * entry;
         }
-        const bool seconds = i == index(StepTerm::compute_s) || i == index(StepTerm::sample_s) || i == index(StepTerm::host_s) ||
-                             i == index(StepTerm::level_s) || i == index(StepTerm::node_s);
+        const bool seconds = i == index(StepTerm::compute_s) || i == index(StepTerm::sample_s) ||
+                             i == index(StepTerm::host_s) || i == index(StepTerm::level_s) ||
+                             i == index(StepTerm::node_s);
         const double factor = seconds ? ratio : 1;
         const double own = options.similar_sd * similar.parameters[i];
         prior.mean[i] = factor * similar.parameters[i];
         prior.sd[i] = factor * std::sqrt(variance + own * own);
     }
     // What is 0 there may be a little here; no parameter may be certain.
-    const double alone = std::max(step_seconds(similar, one), 1e-300);
-    const Prior usual = topology_prior(ratio * alone, 1, options);
+    StepPlacement one;
+    const double launches = similar[StepTerm::compute_s];
+    const double sample = similar[StepTerm::sample_s];
+    if (launches > 0 && sample > 0) one.local_batch = std::clamp(launches / sample, 1e-9, 1e12);
+    const Prior usual =
+        topology_prior(ratio * step_seconds(similar, one), one.local_batch, options);
     for (std::size_t i = 0; i < step_terms; ++i) {
         prior.sd[i] = std::max(prior.sd[i], 0.05 * usual.sd[i]);
     }
@@ -188,8 +199,8 @@ class Fit {
         double total = 0;
         for (const StepSample& sample : samples_) {
             const double error = std::fabs(std::expm1(error_of(model, sample))) / noise_;
-            total += sample.weight *
-                     (error < huber ? error * error / 2 : huber * (error - huber / 2));
+            total +=
+                sample.weight * (error < huber ? error * error / 2 : huber * (error - huber / 2));
         }
         for (std::size_t i = 0; i < step_terms; ++i) {
             const double off = (model.parameters[i] - prior_.mean[i]) / prior_.sd[i];
@@ -211,7 +222,8 @@ class Fit {
             const double error = (seconds / sample.seconds - 1) / noise_;
             const double size = std::fabs(error);
             const double weight = sample.weight * (size < huber ? 1 : huber / size);
-            for (std::size_t i = 0; i < step_terms; ++i) slope[i] *= seconds / sample.seconds * prior_.sd[i] / noise_;
+            for (std::size_t i = 0; i < step_terms; ++i)
+                slope[i] *= seconds / sample.seconds * prior_.sd[i] / noise_;
             for (std::size_t i = 0; i < step_terms; ++i) {
                 downhill[i] -= weight * error * slope[i];
                 for (std::size_t j = 0; j <= i; ++j) hessian[i][j] += weight * slope[i] * slope[j];
@@ -276,8 +288,8 @@ class Fit {
         }
         StepTimeModel next = model;
         for (std::size_t i = 0; i < step_terms; ++i) {
-            next.parameters[i] = std::clamp(model.parameters[i] + shift[i] * prior_.sd[i],
-                                            lowest[i], highest[i]);
+            next.parameters[i] =
+                std::clamp(model.parameters[i] + shift[i] * prior_.sd[i], lowest[i], highest[i]);
         }
         return next;
     }
@@ -301,11 +313,11 @@ double noise_of(const StepTimeModel& model, std::span<const StepSample> samples,
     const double left = std::max(count - free_parameters, 0.0);
     const double guess = options.noise * options.noise * options.noise_samples;
     const double variance = (guess + spread * spread * count) / (options.noise_samples + left);
-    return std::max(std::sqrt(variance), least_noise);
+    return std::clamp(std::sqrt(variance), least_noise, most_noise);
 }
 
-/// What each local batch's samples show beside the line, drawn to 0 as far as the noise explains it.
-/// Two batches are a line; from three on there can be one beside it.
+/// What each local batch's samples show beside the line, drawn to 0 as far as the noise explains
+/// it. Two batches are a line; from three on there can be one beside it.
 void set_batches(StepTimeModel& model, std::span<const StepSample> samples,
                  const StepPriorOptions& options) {
     StepTimeModel line = model;
@@ -336,7 +348,8 @@ void set_batches(StepTimeModel& model, std::span<const StepSample> samples,
     std::vector<StepBatch> batches;
     double squares = 0;
     for (const Seen& entry : seen) {
-        const double offset = entry.sum / (entry.weight + ratio);
+        const double offset =
+            std::clamp(entry.sum / (entry.weight + ratio), -most_offset, most_offset);
         squares += offset * offset;
         batches.push_back({entry.local_batch, offset});
     }
@@ -355,12 +368,12 @@ void set_batches(StepTimeModel& model, std::span<const StepSample> samples,
     std::copy(batches.begin(), batches.end(), model.batches.begin());
 }
 
-bool usable(const StepSample& sample) {
-    return usable(sample.placement) && sample.seconds > 0 && std::isfinite(sample.seconds) &&
-           sample.weight > 0 && std::isfinite(sample.weight);
-}
-
 }  // namespace
+
+bool usable(const StepSample& sample) {
+    return usable(sample.placement) && sample.seconds >= 1e-9 && sample.seconds <= 1e9 &&
+           sample.weight > 0 && sample.weight <= 1e6;
+}
 
 StepTimeModel topology_step_time(double seconds_alone, double local_batch,
                                  const StepPriorOptions& options) {
@@ -370,8 +383,12 @@ StepTimeModel topology_step_time(double seconds_alone, double local_batch,
 
 StepTimeModel similar_step_time(const StepTimeModel& similar, std::optional<double> compute_ratio,
                                 const StepPriorOptions& options) {
-    return model_of(prior_from(similar, compute_ratio.value_or(1), options), similar.noise,
-                    compute_ratio ? similar.scale : std::hypot(similar.scale, options.similar_scale));
+    StepTimeModel model =
+        model_of(prior_from(similar, compute_ratio.value_or(1), options), similar.noise,
+                 compute_ratio ? similar.scale : std::hypot(similar.scale, options.similar_scale));
+    model.batch_sd = similar.batch_sd;
+    model.most_gpus = similar.most_gpus;
+    return model;
 }
 
 StepTimeModel fit_step_time(std::span<const StepSample> samples, const StepTimeModel* similar,
@@ -382,11 +399,11 @@ StepTimeModel fit_step_time(std::span<const StepSample> samples, const StepTimeM
     }
     if (kept.empty()) {
         return similar ? similar_step_time(*similar, std::nullopt, options)
-                       : topology_step_time(1, 1, options);
+                       : topology_step_time(1, 0, options);
     }
-    const Prior prior =
-        similar ? prior_from(*similar, compute_ratio(*similar, kept, options), options)
-                : prior_from(kept, options);
+    const Prior prior = similar
+                            ? prior_from(*similar, compute_ratio(*similar, kept, options), options)
+                            : prior_from(kept, options);
 
     Fit fit(kept, prior, options.noise);
     struct Start {
@@ -412,8 +429,8 @@ StepTimeModel fit_step_time(std::span<const StepSample> samples, const StepTimeM
     }
     // The weights of data and prior, and what is an outlier, depend on the noise: again with
     // the one found. So with the batches that are beside the line.
-    const double most_free = std::min(static_cast<double>(kept.size()) / 2,
-                                      static_cast<double>(step_terms));
+    const double most_free =
+        std::min(static_cast<double>(kept.size()) / 2, static_cast<double>(step_terms));
     for (int round = 0; round < 2; ++round) {
         best.noise = noise_of(best, kept, options, most_free);
         set_batches(best, kept, options);
@@ -427,6 +444,10 @@ StepTimeModel fit_step_time(std::span<const StepSample> samples, const StepTimeM
     fit.expand(best, hessian, downhill);
     set_spread(best, inverse_of(cholesky(hessian)), prior.sd);
     best.scale = 0;
+    best.most_gpus = 0;
+    for (const StepSample& sample : kept) {
+        best.most_gpus = std::max(best.most_gpus, sample.placement.gpus);
+    }
     best.samples = static_cast<int>(std::min<std::size_t>(kept.size(), 1'000'000));
     return best;
 }

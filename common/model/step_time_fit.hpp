@@ -2,7 +2,8 @@
 //
 // From measured step times to a StepTimeModel: the parameters of greatest posterior density,
 //
-//     min over theta >= 0 of  sum_i w_i huber(log(T(P_i) / t_i) / noise) + 1/2 |(theta - mean) / sd|^2
+//     min over theta >= 0 of  sum_i w_i huber(log(T(P_i) / t_i) / noise) + 1/2 |(theta - mean) /
+//     sd|^2
 //
 // (relative errors count, single outliers do not), by Levenberg's and Marquardt's method with
 // bounds from a few fixed starts; their covariance is the inverse of the Hessian there. The prior
@@ -27,6 +28,9 @@ struct StepSample {
     double weight = 1;   ///< how many measurements it stands for
 };
 
+/// A usable placement, 1e-9 to 1e9 seconds, a weight above 0 and at most 1e6.
+bool usable(const StepSample& sample);
+
 /// What is believed of a job model of which nothing was measured. Shares are of the step time of
 /// one GPU at its local batch; communication at the reference rates. Wide, and optimistic as
 /// Pollux's: a job is given a chance to scale until it has been seen not to.
@@ -41,17 +45,17 @@ struct StepPriorOptions {
     double node = 0.002, node_sd = 0.03;
     double overlap = 2, overlap_sd = 3;
     double serial = 0.2, serial_sd = 0.3;
-    double batch_sd = 0.05;     ///< of b(m)
-    double noise = 0.1;         ///< before it can be estimated
-    double noise_samples = 4;   ///< how many samples that guess counts for
-    double unknown_scale = 2;   ///< StepTimeModel::scale where no step time is known at all
-    double similar_scale = 0.5; ///< and where only another GPU type's is
-    double similar_sd = 0.3;    ///< of a similar model's parameters, as a share of each
+    double batch_sd = 0.05;      ///< of b(m)
+    double noise = 0.1;          ///< before it can be estimated
+    double noise_samples = 4;    ///< how many samples that guess counts for
+    double unknown_scale = 2;    ///< StepTimeModel::scale where no step time is known at all
+    double similar_scale = 0.5;  ///< and where only another GPU type's is
+    double similar_sd = 0.3;     ///< of a similar model's parameters, as a share of each
 };
 
 /// Nothing measured, from topology alone: ratios mean something, seconds do not (one GPU takes
-/// `seconds_alone` at `local_batch`).
-StepTimeModel topology_step_time(double seconds_alone = 1, double local_batch = 1,
+/// `seconds_alone` at `local_batch`; 0: at any).
+StepTimeModel topology_step_time(double seconds_alone = 1, double local_batch = 0,
                                  const StepPriorOptions& options = {});
 
 /// A similar model, measured, stands in: the same job model on another GPU type, or another of its

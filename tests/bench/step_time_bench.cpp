@@ -145,8 +145,7 @@ Predictor fit_linear(const Rows& rows) {
 /// 1 / f = t0 M / w + t1 + t2 w (EuroSys 2018, section 3.2, for all-reduce).
 Predictor fit_optimus(const Rows& rows) {
     return linear_fit(rows, 3, [](const StepPlacement& placement) {
-        return std::array<double, 3>{placement.local_batch, 1,
-                                     static_cast<double>(placement.gpus)};
+        return std::array<double, 3>{placement.local_batch, 1, static_cast<double>(placement.gpus)};
     });
 }
 
@@ -163,12 +162,13 @@ double pollux_step(const PolluxParameters& p, const StepPlacement& placement) {
     const std::size_t at = placement.nodes > 1 ? 4 : 2;
     const double sync = p[at] + p[at + 1] * (placement.gpus - 2);
     const double larger = std::max(grad, sync);
-    return larger * std::pow(std::pow(grad / larger, p[6]) + std::pow(sync / larger, p[6]), 1 / p[6]);
+    return larger *
+           std::pow(std::pow(grad / larger, p[6]) + std::pow(sync / larger, p[6]), 1 / p[6]);
 }
 
 /// Its objective (OSDI 2021, section 4.1): the root mean squares of the logarithms of T_grad and of
-/// T_iter, with its two regularisers; T_grad is given to it as measured. Minimised in the logarithms
-/// of the parameters.
+/// T_iter, with its two regularisers; T_grad is given to it as measured. Minimised in the
+/// logarithms of the parameters.
 Predictor fit_pollux(const Rows& rows) {
     const auto parameters_of = [](const std::array<double, 7>& logs) {
         PolluxParameters p;
@@ -311,7 +311,8 @@ void print_head(const char* what) {
 
 void print_line(const std::string& name, std::size_t rows, const Result5& result) {
     std::printf("%-26s %6zu", name.c_str(), rows);
-    for (const Score& score : result.error) std::printf("  %7.2f%% %6.2f", score.mean(), score.worst);
+    for (const Score& score : result.error)
+        std::printf("  %7.2f%% %6.2f", score.mean(), score.worst);
     std::printf("  %5.1f%%  %6.2f\n", result.inside.mean(), result.fit_ms.mean());
 }
 
@@ -320,7 +321,7 @@ struct Table {
     Rows rows;
 };
 
-constexpr std::array<const char*, 6> applications{"bert",    "cifar10", "deepspeech2",
+constexpr std::array<const char*, 6> applications{"bert",     "cifar10", "deepspeech2",
                                                   "imagenet", "ncf",     "yolov3"};
 constexpr std::array<const char*, 5> sia_types{"azure", "dgx", "dgx-ext", "quad", "rtx"};
 
@@ -451,11 +452,12 @@ int main(int argc, char** argv) {
         }
         const std::chrono::duration<double, std::nano> took =
             std::chrono::steady_clock::now() - begin;
-        std::printf("%s: %.0f ns (%g)\n", what, took.count() / 500 / static_cast<double>(samples.size()),
-                    sum);
+        std::printf("%s: %.0f ns (%g)\n", what,
+                    took.count() / 500 / static_cast<double>(samples.size()), sum);
     };
     std::puts("");
     timed("step_seconds", [&model](const StepPlacement& p) { return step_seconds(model, p); });
-    timed("predict_step", [&model](const StepPlacement& p) { return predict_step(model, p).log_sd; });
+    timed("predict_step",
+          [&model](const StepPlacement& p) { return predict_step(model, p).log_sd; });
     return 0;
 }

@@ -8,6 +8,7 @@ FUZZ_TARGETS = \
 	tests/fuzz/record_fuzz \
 	tests/fuzz/sacct_fuzz \
 	tests/fuzz/scontrol_fuzz \
+	tests/fuzz/step_time_fuzz \
 	tests/fuzz/summary_fuzz \
 	tests/fuzz/topology_fuzz
 check_PROGRAMS += $(FUZZ_TARGETS)
@@ -73,3 +74,9 @@ tests_fuzz_summary_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/
 tests_fuzz_summary_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
 tests_fuzz_summary_fuzz_LDFLAGS = $(FUZZ_LINK_FLAGS)
 tests_fuzz_summary_fuzz_LDADD = $(FUZZ_LIBS)
+
+tests_fuzz_step_time_fuzz_SOURCES = tests/fuzz/step_time_fuzz.cpp $(FUZZ_MAIN)
+tests_fuzz_step_time_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/tests/fuzz/corpus/step_time"'
+tests_fuzz_step_time_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
+tests_fuzz_step_time_fuzz_LDFLAGS = $(FUZZ_LINK_FLAGS)
+tests_fuzz_step_time_fuzz_LDADD = $(FUZZ_LIBS)
