@@ -139,9 +139,14 @@ Prior prior_from(std::span<const StepSample> samples, const StepPriorOptions& op
     return topology_prior(median(alone), median(batches), options);
 }
 
-/// Of the similar model: what is seconds of the GPU's or of the software's is scaled, bytes are
-/// not.
-Prior prior_from(const StepTimeModel& similar, double ratio, const StepPriorOptions& options) {
+struct Ratios {
+    double compute = 1;
+    double sync = 1;
+};
+
+/// Of the similar model, computing and communication each scaled.
+Prior prior_from(const StepTimeModel& similar, const Ratios& ratios,
+                 const StepPriorOptions& options) {
     Prior prior;
     for (std::size_t i = 0; i < step_terms; ++i) {
         double variance = 0;
@@ -149,10 +154,10 @@ Prior prior_from(const StepTimeModel& similar, double ratio, const StepPriorOpti
             const double entry = static_cast<double>(similar.spread[i * (i + 1) / 2 + j]);
             variance += entry * entry;
         }
-        const bool seconds = i == index(StepTerm::compute_s) || i == index(StepTerm::sample_s) ||
-                             i == index(StepTerm::host_s) || i == index(StepTerm::level_s) ||
-                             i == index(StepTerm::node_s);
-        const double factor = seconds ? ratio : 1;
+        double factor = 1;
+        if (i < index(StepTerm::overlap)) {
+            factor = i < index(StepTerm::in_node_gb) ? ratios.compute : ratios.sync;
+        }
         const double own = options.similar_sd * similar.parameters[i];
         prior.mean[i] = factor * similar.parameters[i];
         prior.sd[i] = factor * std::sqrt(variance + own * own);
@@ -163,29 +168,25 @@ Prior prior_from(const StepTimeModel& similar, double ratio, const StepPriorOpti
     const double sample = similar[StepTerm::sample_s];
     if (launches > 0 && sample > 0) one.local_batch = std::clamp(launches / sample, 1e-9, 1e12);
     const Prior usual =
-        topology_prior(ratio * step_seconds(similar, one), one.local_batch, options);
+        topology_prior(ratios.compute * step_seconds(similar, one), one.local_batch, options);
     for (std::size_t i = 0; i < step_terms; ++i) {
-        prior.sd[i] = std::max(prior.sd[i], 0.05 * usual.sd[i]);
+        prior.sd[i] = std::max(prior.sd[i], options.similar_floor * usual.sd[i]);
     }
     return prior;
 }
 
-/// The ratio at which half of the samples are above the similar model, and half below.
-double compute_ratio(const StepTimeModel& similar, std::span<const StepSample> samples,
-                     const StepPriorOptions& options) {
-    double low = std::log(1e-4);
-    double high = std::log(1e4);
-    for (int i = 0; i < 40; ++i) {
-        const double middle = (low + high) / 2;
-        const auto scaled = similar_step_time(similar, std::exp(middle), options);
-        double above = 0;
-        for (const StepSample& sample : samples) {
-            above += sample.seconds > step_seconds(scaled, sample.placement) ? sample.weight
-                                                                             : -sample.weight;
-        }
-        (above > 0 ? low : high) = middle;
+/// Huber's, of an error in deviations.
+double loss(double error) {
+    const double size = std::fabs(error);
+    return size < huber ? size * size / 2 : huber * (size - huber / 2);
+}
+
+StepTimeModel scaled_model(const StepTimeModel& similar, const Ratios& ratios) {
+    StepTimeModel model = similar;
+    for (std::size_t i = 0; i < index(StepTerm::overlap); ++i) {
+        model.parameters[i] *= i < index(StepTerm::in_node_gb) ? ratios.compute : ratios.sync;
     }
-    return std::exp((low + high) / 2);
+    return model;
 }
 
 class Fit {
@@ -198,9 +199,7 @@ class Fit {
     double cost(const StepTimeModel& model) const {
         double total = 0;
         for (const StepSample& sample : samples_) {
-            const double error = std::fabs(std::expm1(error_of(model, sample))) / noise_;
-            total +=
-                sample.weight * (error < huber ? error * error / 2 : huber * (error - huber / 2));
+            total += sample.weight * loss(relative_error(model, sample) / noise_);
         }
         for (std::size_t i = 0; i < step_terms; ++i) {
             const double off = (model.parameters[i] - prior_.mean[i]) / prior_.sd[i];
@@ -260,7 +259,10 @@ class Fit {
         return best;
     }
 
-    static double error_of(const StepTimeModel& model, const StepSample& sample) {
+    static double relative_error(const StepTimeModel& model, const StepSample& sample) {
+        return step_seconds(model, sample.placement) / sample.seconds - 1;
+    }
+    static double log_error(const StepTimeModel& model, const StepSample& sample) {
         return std::log(step_seconds(model, sample.placement) / sample.seconds);
     }
 
@@ -299,12 +301,54 @@ class Fit {
     double noise_;
 };
 
+/// The ratios at which the samples fit best, by a coarse grid and then steps that halve. One is
+/// what they are believed to be near.
+Ratios ratios_of(const StepTimeModel& similar, std::span<const StepSample> samples,
+                 const StepPriorOptions& options) {
+    const auto cost = [&](double compute, double sync) {
+        const StepTimeModel scaled = scaled_model(similar, {std::exp(compute), std::exp(sync)});
+        double total =
+            compute * compute / 2 / (options.compute_ratio_sd * options.compute_ratio_sd) +
+            sync * sync / 2 / (options.sync_ratio_sd * options.sync_ratio_sd);
+        for (const StepSample& sample : samples) {
+            total += sample.weight * loss(Fit::relative_error(scaled, sample) / options.noise);
+        }
+        return total;
+    };
+    double compute = 0;
+    double sync = 0;
+    double least = cost(0, 0);
+    const auto try_at = [&](double next_compute, double next_sync) {
+        const double now = cost(next_compute, next_sync);
+        if (!(now < least)) return false;
+        least = now;
+        compute = next_compute;
+        sync = next_sync;
+        return true;
+    };
+    for (int i = -8; i <= 8; ++i) {
+        for (int j = -6; j <= 6; ++j) try_at(i, j);
+    }
+    for (double step = 0.5; step > 0.005; step /= 2) {
+        for (int i = 0; i < 4; ++i) {
+            const double at_compute = compute;
+            const double at_sync = sync;
+            bool better = try_at(at_compute + step, at_sync);
+            better = try_at(at_compute - step, at_sync) || better;
+            better = try_at(at_compute, at_sync + step) || better;
+            better = try_at(at_compute, at_sync - step) || better;
+            if (!better) break;
+        }
+    }
+    return {std::exp(compute), std::exp(sync)};
+}
+
 /// From the residuals' 80% quantile, which is what the stated interval is about, and the guess.
 double noise_of(const StepTimeModel& model, std::span<const StepSample> samples,
                 const StepPriorOptions& options, double free_parameters) {
     std::vector<double> errors;
     for (const StepSample& sample : samples) {
-        errors.push_back(std::fabs(Fit::error_of(model, sample)));
+        errors.push_back(std::fabs(Fit::log_error(model, sample)));
     }
     const auto count = static_cast<double>(errors.size());
     const auto at = errors.begin() + static_cast<std::ptrdiff_t>(0.8 * (count - 1) + 0.5);
@@ -328,7 +372,7 @@ void set_batches(StepTimeModel& model, std::span<const StepSample> samples,
     std::vector<Seen> seen;
     for (const StepSample& sample : samples) {
         const double m = sample.placement.local_batch;
-        const double error = -Fit::error_of(line, sample);
+        const double error = -Fit::log_error(line, sample);
         const double weight =
             sample.weight * std::min(1.0, 3 * model.noise / std::max(std::fabs(error), 1e-300));
         const auto at = std::lower_bound(
@@ -384,7 +428,7 @@ StepTimeModel topology_step_time(double seconds_alone, double local_batch,
 StepTimeModel similar_step_time(const StepTimeModel& similar, std::optional<double> compute_ratio,
                                 const StepPriorOptions& options) {
     StepTimeModel model =
-        model_of(prior_from(similar, compute_ratio.value_or(1), options), similar.noise,
+        model_of(prior_from(similar, {compute_ratio.value_or(1), 1}, options), similar.noise,
                  compute_ratio ? similar.scale : std::hypot(similar.scale, options.similar_scale));
     model.batch_sd = similar.batch_sd;
     model.most_gpus = similar.most_gpus;
@@ -401,9 +445,8 @@ StepTimeModel fit_step_time(std::span<const StepSample> samples, const StepTimeM
         return similar ? similar_step_time(*similar, std::nullopt, options)
                        : topology_step_time(1, 0, options);
     }
-    const Prior prior = similar
-                            ? prior_from(*similar, compute_ratio(*similar, kept, options), options)
-                            : prior_from(kept, options);
+    const Prior prior = similar ? prior_from(*similar, ratios_of(*similar, kept, options), options)
+                                : prior_from(kept, options);
 
     Fit fit(kept, prior, options.noise);
     struct Start {

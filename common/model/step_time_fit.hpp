@@ -10,7 +10,8 @@
 // (mean, sd) says what has not been measured, and fades as measurements come. It is one of:
 //  - the topology's: a usual share of communication at the reference rates, so that the bandwidth
 //    of a set and the number of nodes alone order placements;
-//  - a similar model's, which was measured: its bytes are the same, its seconds are scaled.
+//  - a similar model's, which was measured: its computing and its communication each scaled by one
+//    factor, which the samples say.
 //
 // Deterministic, no allocation that lasts, bounded: 11 parameters, 3 starts, 40 steps each at most.
 #pragma once
@@ -45,12 +46,15 @@ struct StepPriorOptions {
     double node = 0.002, node_sd = 0.03;
     double overlap = 2, overlap_sd = 3;
     double serial = 0.2, serial_sd = 0.3;
-    double batch_sd = 0.05;      ///< of b(m)
-    double noise = 0.1;          ///< before it can be estimated
-    double noise_samples = 4;    ///< how many samples that guess counts for
-    double unknown_scale = 2;    ///< StepTimeModel::scale where no step time is known at all
-    double similar_scale = 0.5;  ///< and where only another GPU type's is
-    double similar_sd = 0.3;     ///< of a similar model's parameters, as a share of each
+    double batch_sd = 0.05;         ///< of b(m)
+    double noise = 0.1;             ///< before it can be estimated
+    double noise_samples = 4;       ///< how many samples that guess counts for
+    double unknown_scale = 2;       ///< StepTimeModel::scale where no step time is known at all
+    double similar_scale = 0.5;     ///< and where only another GPU type's is
+    double similar_sd = 0.5;        ///< of a similar model's parameters, as a share of each,
+    double similar_floor = 0.2;     ///< and at least this share of the topology prior's
+    double compute_ratio_sd = 1.5;  ///< of the log of computing here over there,
+    double sync_ratio_sd = 1;       ///< and of communication
 };
 
 /// Nothing measured, from topology alone: ratios mean something, seconds do not (one GPU takes

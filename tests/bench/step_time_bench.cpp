@@ -167,13 +167,35 @@ double pollux_step(const PolluxParameters& p, const StepPlacement& placement) {
 }
 
 /// Its objective (OSDI 2021, section 4.1): the root mean squares of the logarithms of T_grad and of
-/// T_iter, with its two regularisers; T_grad is given to it as measured. Minimised in the
-/// logarithms of the parameters.
+/// T_iter, with its two regularisers and its optimism about what was not measured; T_grad is given
+/// to it as measured. Minimised in the logarithms of the parameters.
 Predictor fit_pollux(const Rows& rows) {
-    const auto parameters_of = [](const std::array<double, 7>& logs) {
+    bool one_batch = true;
+    bool one_node = false;
+    bool several_nodes = false;
+    int most_gpus = 0;
+    double mean_grad = 0;
+    for (const Row& row : rows) {
+        const StepPlacement& at = row.placement;
+        one_batch = one_batch && at.local_batch == rows.front().placement.local_batch;
+        one_node = one_node || (at.nodes == 1 && at.gpus > 1);
+        several_nodes = several_nodes || at.nodes > 1;
+        most_gpus = std::max(most_gpus, at.gpus);
+        mean_grad += std::max(row.step_s - row.sync_s, 1e-8) / static_cast<double>(rows.size());
+    }
+    const auto parameters_of = [&](const std::array<double, 7>& logs) {
         PolluxParameters p;
         for (std::size_t i = 0; i < 7; ++i) p[i] = std::exp(std::max(logs[i], std::log(1e-8)));
         p[6] = std::clamp(p[6], 1.0, 10.0);
+        constexpr double none = 1e-8;
+        if (one_batch) p[0] = mean_grad / 2;
+        if (!several_nodes) p[4] = p[5] = none;
+        if (!one_node) p[2] = p[3] = none;
+        if (most_gpus <= 2) p[3] = p[5] = none;
+        if (!several_nodes && one_node) {
+            p[4] = std::max(p[4], 1.1 * p[2]);
+            p[5] = std::max(p[5], 1.1 * p[3]);
+        }
         return p;
     };
     const auto cost = [&](const std::array<double, 7>& logs) {
@@ -277,14 +299,24 @@ struct Score {
 constexpr std::size_t methods = 4;
 constexpr std::array<const char*, methods> method_names{"sluice", "pollux", "optimus", "linear"};
 
-struct Result5 {
+struct Scores {
     std::array<Score, methods> error;
     Score inside;  ///< share of held-out rows in the 80% interval, in percent
     Score fit_ms;
 };
 
-/// The training rows are the first of `rows`; `rest` is what is predicted.
-void measure(const Rows& training, const Rows& rest, Result5& out) {
+/// In percent.
+double share_inside(const StepTimeModel& model, const Rows& rows) {
+    double inside = 0;
+    for (const Row& row : rows) {
+        const StepTime predicted = predict_step(model, row.placement);
+        inside += row.step_s >= predicted.low() && row.step_s <= predicted.high() ? 1 : 0;
+    }
+    return 100 * inside / static_cast<double>(rows.size());
+}
+
+/// Every method is fitted to `training` and predicts `rest`.
+void measure(const Rows& training, const Rows& rest, Scores& out) {
     const auto samples = samples_of(training);
     const auto begin = std::chrono::steady_clock::now();
     const StepTimeModel model = fit_step_time(samples);
@@ -295,12 +327,7 @@ void measure(const Rows& training, const Rows& rest, Result5& out) {
     out.error[1].add(error_of(fit_pollux(training), rest));
     out.error[2].add(error_of(fit_optimus(training), rest));
     out.error[3].add(error_of(fit_linear(training), rest));
-    double inside = 0;
-    for (const Row& row : rest) {
-        const StepTime predicted = predict_step(model, row.placement);
-        inside += row.step_s >= predicted.low() && row.step_s <= predicted.high() ? 1 : 0;
-    }
-    out.inside.add(100 * inside / static_cast<double>(rest.size()));
+    out.inside.add(share_inside(model, rest));
 }
 
 void print_head(const char* what) {
@@ -309,7 +336,7 @@ void print_head(const char* what) {
     std::printf("  %6s  %6s\n", "in 80%", "fit ms");
 }
 
-void print_line(const std::string& name, std::size_t rows, const Result5& result) {
+void print_line(const std::string& name, std::size_t rows, const Scores& result) {
     std::printf("%-26s %6zu", name.c_str(), rows);
     for (const Score& score : result.error)
         std::printf("  %7.2f%% %6.2f", score.mean(), score.worst);
@@ -353,10 +380,10 @@ std::vector<Table> sia_tables(const fs::path& data) {
 
 void thirds(const char* what, const std::vector<Table>& tables, std::uint64_t seed, int seeds) {
     print_head(what);
-    Result5 all;
+    Scores all;
     std::size_t rows = 0;
     for (const Table& table : tables) {
-        Result5 result;
+        Scores result;
         for (int i = 0; i < seeds; ++i) {
             Rows shuffled = table.rows;
             shuffle(shuffled, seed + static_cast<std::uint64_t>(i));
@@ -377,7 +404,7 @@ void thirds(const char* what, const std::vector<Table>& tables, std::uint64_t se
 void few_placements(const std::vector<Table>& tables, std::uint64_t seed, int seeds) {
     print_head("n placements, one batch");
     for (const std::size_t count : {1, 2, 3, 5, 10, 20, 40}) {
-        Result5 result;
+        Scores result;
         std::size_t rows = 0;
         for (const Table& table : tables) {
             std::vector<double> batches;
@@ -398,6 +425,45 @@ void few_placements(const std::vector<Table>& tables, std::uint64_t seed, int se
     }
 }
 
+/// What another GPU type's measurements of the same application are worth: 3 rows of this type with
+/// them, and without.
+void from_other_type(const std::vector<Table>& pollux, const std::vector<Table>& sia,
+                     std::uint64_t seed, int seeds) {
+    std::printf("\n%-26s %6s  %9s %8s  %9s %8s\n", "3 rows here, all of T4", "rows", "with T4",
+                "in 80%", "without", "in 80%");
+    Score all[4];
+    for (const Table& table : sia) {
+        const std::string application = table.name.substr(0, table.name.find(' '));
+        const auto donor = std::find_if(pollux.begin(), pollux.end(), [&](const Table& other) {
+            return other.name == application + " T4";
+        });
+        if (donor == pollux.end()) continue;
+        const StepTimeModel similar = fit_step_time(samples_of(donor->rows));
+        Score score[4];
+        for (int i = 0; i < seeds; ++i) {
+            Rows rows = table.rows;
+            shuffle(rows, seed + static_cast<std::uint64_t>(i));
+            const auto samples = samples_of({rows.begin(), rows.begin() + 3});
+            const Rows rest(rows.begin() + 3, rows.end());
+            for (std::size_t without = 0; without < 2; ++without) {
+                const auto model = fit_step_time(samples, without == 1 ? nullptr : &similar);
+                score[2 * without].add(error_of(
+                    [&model](const StepPlacement& at) { return step_seconds(model, at); }, rest));
+                score[2 * without + 1].add(share_inside(model, rest));
+            }
+        }
+        std::printf("%-26s %6zu", table.name.c_str(), table.rows.size());
+        for (std::size_t k = 0; k < 4; ++k) {
+            std::printf("  %8.1f%%", score[k].mean());
+            all[k].add(score[k].mean());
+        }
+        std::puts("");
+    }
+    std::printf("%-26s %6s", "mean of tables", "");
+    for (const Score& score : all) std::printf("  %8.1f%%", score.mean());
+    std::puts("");
+}
+
 /// What runs of few GPUs say of many.
 void from_small(const std::vector<Table>& tables) {
     print_head("fitted on K <= 8, for K > 16");
@@ -409,7 +475,7 @@ void from_small(const std::vector<Table>& tables) {
             if (row.placement.gpus > 16) large.push_back(row);
         }
         if (small.empty() || large.empty()) continue;
-        Result5 result;
+        Scores result;
         measure(small, large, result);
         print_line(table.name, large.size(), result);
     }
@@ -441,6 +507,7 @@ int main(int argc, char** argv) {
     few_placements(pollux, seed, seeds);
     from_small(pollux);
     thirds("Sia, a third fitted", sia, seed, seeds);
+    from_other_type(pollux, sia, seed, seeds);
 
     const auto samples = samples_of(pollux.empty() ? sia.front().rows : pollux.front().rows);
     const StepTimeModel model = fit_step_time(samples);
