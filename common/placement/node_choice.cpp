@@ -73,7 +73,7 @@ struct Pool {
 class Search {
   public:
     Search(std::span<const NodeOffer> offers, std::span<const int> counts,
-           const StepTime& step_time, const NodeChoiceOptions& options)
+           const StepTimeOf& step_time, const NodeChoiceOptions& options)
         : offers_(offers), counts_(counts), step_time_(step_time), options_(options) {
         for (const int count : counts) {
             const auto known = std::find(sizes_.begin(), sizes_.end(), count);
@@ -272,7 +272,7 @@ class Search {
 
     std::span<const NodeOffer> offers_;
     std::span<const int> counts_;
-    const StepTime& step_time_;
+    const StepTimeOf& step_time_;
     const NodeChoiceOptions& options_;
     std::vector<int> sizes_;            // distinct counts
     std::vector<std::size_t> size_of_;  // of each count
@@ -299,14 +299,14 @@ double PriorStepTime::operator()(const PlacementShape& shape) const {
 }
 
 std::optional<NodePlacement> choose_nodes(std::span<const NodeOffer> offers,
-                                          std::span<const int> counts, const StepTime& step_time,
+                                          std::span<const int> counts, const StepTimeOf& step_time,
                                           const NodeChoiceOptions& options) {
     if (counts.empty() || offers.size() < counts.size()) return std::nullopt;
     return Search(offers, counts, step_time, options).best();
 }
 
 NodePlacement assess(std::span<const NodeOffer> offers, std::span<const GpuSet> sets,
-                     const StepTime& step_time, const NodeChoiceOptions& options) {
+                     const StepTimeOf& step_time, const NodeChoiceOptions& options) {
     NodePlacement placement;
     PlacementShape& shape = placement.shape;
     shape.nodes = static_cast<int>(offers.size());

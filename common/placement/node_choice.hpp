@@ -43,7 +43,7 @@ struct PlacementShape {
         0;  ///< levels of switches between its nodes: 1 under one switch; 0: unknown, or one node
 };
 
-using StepTime = std::function<double(const PlacementShape&)>;
+using StepTimeOf = std::function<double(const PlacementShape&)>;
 
 /// What is assumed of a job that nothing is known of: a second of computing comes with `traffic_gb`
 /// GB of all-reduce in each GPU, which go over the set's rings within a node and then over one port
@@ -87,13 +87,13 @@ struct NodeChoiceOptions {
 /// each rate at which sets differ and each level of switches; with different counts an assignment
 /// in O(|counts|^3) on top.
 std::optional<NodePlacement> choose_nodes(std::span<const NodeOffer> offers,
-                                          std::span<const int> counts, const StepTime& step_time,
+                                          std::span<const int> counts, const StepTimeOf& step_time,
                                           const NodeChoiceOptions& options = {});
 
 /// Cost of a given placement, as choose_nodes() counts it. The offers are those of its nodes, in
 /// its order.
 NodePlacement assess(std::span<const NodeOffer> offers, std::span<const GpuSet> sets,
-                     const StepTime& step_time, const NodeChoiceOptions& options = {});
+                     const StepTimeOf& step_time, const NodeChoiceOptions& options = {});
 
 /// How `gpus` may be spread over least_nodes to most_nodes nodes of up to per_node GPUs, for a
 /// request that leaves it open: evenly over each number of nodes, and as full nodes and a rest;

@@ -202,7 +202,7 @@ class Chooser::Refinement {
     bitstr_t* candidates_;
     const JobChoice* choice_ = nullptr;
     NodeChoiceOptions options_;
-    StepTime step_time_ = PriorStepTime();
+    StepTimeOf step_time_ = PriorStepTime();
     std::vector<NodeOffers::Node> stock_nodes_;
     NodePlacement stock_;
     NodePlacement in_place_;                // the best sets of stock's nodes

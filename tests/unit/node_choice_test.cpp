@@ -26,7 +26,7 @@ std::shared_ptr<const BestSets> table(const std::string& name) {
 /// Least cost over every way to give counts to nodes and, with `any_set`, every set.
 class BruteForce {
   public:
-    BruteForce(std::span<const NodeOffer> offers, std::vector<int> counts, const StepTime& time,
+    BruteForce(std::span<const NodeOffer> offers, std::vector<int> counts, const StepTimeOf& time,
                const NodeChoiceOptions& options)
         : offers_(offers), time_(time), options_(options) {
         std::sort(counts.begin(), counts.end());
@@ -66,7 +66,7 @@ class BruteForce {
     }
 
     std::span<const NodeOffer> offers_;
-    const StepTime& time_;
+    const StepTimeOf& time_;
     const NodeChoiceOptions& options_;
     double least_ = HUGE_VAL;
 };
@@ -93,7 +93,7 @@ TEST(NodeChoice, EqualsTheBestOfAllPlacements) {
         }
         const auto& counts = requests[dice() % requests.size()];
         const NodeChoiceOptions options{round % 3 * 0.2, round % 4 >= 2};
-        const StepTime time = PriorStepTime{round % 5 * 4.0, 12.5};
+        const StepTimeOf time = PriorStepTime{round % 5 * 4.0, 12.5};
         const double least = BruteForce(offers, counts, time, options).least();
         const auto found = choose_nodes(offers, counts, time, options);
         ASSERT_EQ(found.has_value(), least != HUGE_VAL) << "round " << round;
@@ -136,7 +136,7 @@ TEST(NodeChoice, AJobThatDoesNotCommunicateTakesWhatIsLeft) {
     const auto pairs = table("nvlink-pairs8.topo-m.txt");
     // 0-2 and 1-3 are pairs; 4 and 5 have lost theirs.
     const std::vector<NodeOffer> offers{{0, pairs.get(), *parse_gpu_set("0-5"), false, {}}};
-    const StepTime deaf = [](const PlacementShape&) { return 1.0; };
+    const StepTimeOf deaf = [](const PlacementShape&) { return 1.0; };
     const std::vector<int> two{2};
     EXPECT_EQ(to_string(choose_nodes(offers, two, deaf, {0.1, true})->nodes[0].set), "4-5");
     EXPECT_EQ(to_string(choose_nodes(offers, two, deaf, {0.1, false})->nodes[0].set), "0,2");
