@@ -10,6 +10,7 @@ common_libsluice_la_SOURCES += \
 	common/model/record.hpp \
 	common/model/speed.cpp \
 	common/model/speed.hpp \
+	common/model/step_samples.cpp \
 	common/model/step_time.cpp \
 	common/model/step_time.hpp \
 	common/model/step_time_book.cpp \

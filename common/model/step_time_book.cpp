@@ -96,6 +96,19 @@ StepTimeBasis StepTimeBook::basis(std::string_view model, std::string_view gpu_t
     return out;
 }
 
+std::vector<StepTimeBook::Row> StepTimeBook::rows() const {
+    std::vector<std::pair<std::uint64_t, Row>> all;
+    for (const auto& [key, shelf] : shelves_) {
+        for (const Entry& entry : shelf.entries)
+            all.push_back({entry.added, {key.first, key.second, entry.sample}});
+    }
+    std::sort(all.begin(), all.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<Row> out;
+    for (auto& [added, row] : all) out.push_back(std::move(row));
+    return out;
+}
+
 std::size_t StepTimeBook::samples() const {
     std::size_t all = 0;
     for (const auto& [key, shelf] : shelves_) all += shelf.entries.size();

@@ -34,7 +34,7 @@ struct StepTimeBookOptions {
     std::size_t most_keys = 512;    ///< pairs of job model and GPU type
     std::size_t most_samples = 96;  ///< of each
     double most_weight = 8;         ///< of a sample; later repeats make earlier ones fade
-    std::size_t longest_name = 64;  ///< bytes
+    std::size_t longest_name = 80;  ///< bytes
 };
 
 class StepTimeBook {
@@ -48,6 +48,14 @@ class StepTimeBook {
     Status add(std::string_view model, std::string_view gpu_type, const StepSample& sample);
 
     StepTimeBasis basis(std::string_view model, std::string_view gpu_type) const;
+
+    struct Row {
+        std::string model;
+        std::string gpu_type;
+        StepSample sample;
+    };
+    /// Everything, in the order in which it was added: adding it again makes the same book.
+    std::vector<Row> rows() const;
 
     std::size_t keys() const { return shelves_.size(); }
     std::size_t samples() const;
@@ -69,5 +77,24 @@ class StepTimeBook {
     std::map<Key, Shelf> shelves_;
     std::uint64_t adds_ = 0;
 };
+
+/// The file below StateDir in which the controller keeps its book.
+constexpr const char* step_samples_file = "step-samples";
+
+/// A user's own models are the user's own: "1000/gpt2".
+std::string model_key(std::uint32_t user, std::string_view model);
+
+/// Samples of a step, all GPUs together, where a job does not say.
+constexpr double assumed_batch = 1024;
+
+/// One line a sample (doc/formats/step-samples-v1.txt), as a store keeps it.
+std::string to_text(const StepTimeBook& book);
+
+struct ReadBook {
+    StepTimeBook book;
+    std::size_t damaged = 0;  ///< lines left out
+};
+/// bad_input where the first line is not of a version that is known.
+Result<ReadBook> parse_step_samples(std::string_view text);
 
 }  // namespace sluice

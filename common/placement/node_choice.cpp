@@ -70,6 +70,12 @@ struct Pool {
     int hops = 0;
 };
 
+/// How much slower the network is over several levels of switches.
+double detour(const PlacementShape& shape) {
+    constexpr double per_further_level = 0.25;
+    return 1 + per_further_level * std::max(shape.hops - 1, 0);
+}
+
 class Search {
   public:
     Search(std::span<const NodeOffer> offers, std::span<const int> counts,
@@ -288,14 +294,21 @@ class Search {
 }  // namespace
 
 double PriorStepTime::operator()(const PlacementShape& shape) const {
-    constexpr double per_further_level = 0.25;
     double time = 1;
     if (shape.most_per_node > 1 && shape.slowest_gbps > 0) time += traffic_gb / shape.slowest_gbps;
-    if (shape.nodes > 1) {
-        const int further = std::max(shape.hops - 1, 0);
-        time += traffic_gb / network_gbps * (1 + per_further_level * further);
-    }
+    if (shape.nodes > 1) time += traffic_gb / network_gbps * detour(shape);
     return time;
+}
+
+double ModelStepTime::operator()(const PlacementShape& shape) const {
+    StepPlacement placement;
+    placement.nodes = shape.nodes;
+    placement.gpus = shape.gpus;
+    placement.most_on_node = shape.most_per_node;
+    placement.local_batch = local_batch;
+    placement.in_node_gbps = shape.slowest_gbps;
+    placement.network_gbps = reference_network_gbps / detour(shape);
+    return step_seconds(model, placement);
 }
 
 std::optional<NodePlacement> choose_nodes(std::span<const NodeOffer> offers,

@@ -18,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "common/model/step_time.hpp"
 #include "common/placement/best_sets.hpp"
 
 namespace sluice {
@@ -52,6 +53,15 @@ using StepTimeOf = std::function<double(const PlacementShape&)>;
 struct PriorStepTime {
     double traffic_gb = 5;
     double network_gbps = 12.5;
+
+    double operator()(const PlacementShape& shape) const;
+};
+
+/// By a model of the job, for a step of `local_batch` samples on each GPU; the network by levels as
+/// above.
+struct ModelStepTime {
+    StepTimeModel model;
+    double local_batch = 1;
 
     double operator()(const PlacementShape& shape) const;
 };

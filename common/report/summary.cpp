@@ -76,6 +76,11 @@ std::optional<SummaryPrediction> read_prediction(const json_t* value) {
     }
     const auto stock = sentence_at(value, "stock");
     if (!stock || !(out.step > 0)) return std::nullopt;
+    if (json_object_get(value, "in_seconds") != nullptr) {
+        const auto in_seconds = json_bool_at(value, "in_seconds");
+        if (!in_seconds) return std::nullopt;
+        out.in_seconds = *in_seconds;
+    }
     out.stock = *stock;
     return out;
 }
@@ -133,6 +138,7 @@ Json prediction_value(const SummaryPrediction& prediction) {
     json_put(out, "stock_gbps", json_number(prediction.stock_gbps));
     json_put(out, "best_step", json_number(prediction.best_step));
     json_put(out, "best_gbps", json_number(prediction.best_gbps));
+    if (prediction.in_seconds) json_put(out, "in_seconds", json_bool(true));
     if (!prediction.stock.empty()) json_put(out, "stock", sentence(prediction.stock));
     return out;
 }

@@ -26,7 +26,8 @@ struct SummaryPlacement {
 };
 
 /// What was predicted of the placement when the job started, beside stock Slurm's and the fastest
-/// that existed then. Step times are relative to computing alone.
+/// that existed then. Step times are relative to computing alone, or, where the job's model was
+/// measured before, seconds.
 struct SummaryPrediction {
     double step = 0;
     double gbps = 0;  ///< all rings of the slowest set; 0 where no set has two GPUs
@@ -34,6 +35,7 @@ struct SummaryPrediction {
     double stock_gbps = 0;
     double best_step = 0;
     double best_gbps = 0;
+    bool in_seconds = false;
     std::string stock;  ///< stock Slurm's choice where it was on other nodes: "n1:0,2;n2:4-7"
 };
 

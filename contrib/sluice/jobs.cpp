@@ -183,8 +183,8 @@ void print_placements(const Summary& summary) {
     }
     if (summary.more_nodes > 0) std::printf("            and %d more nodes\n", summary.more_nodes);
     if (const auto& predicted = summary.prediction) {
-        const auto speed = [](double step, double gbps) {
-            return "step " + format_fixed(step, 2) +
+        const auto speed = [&](double step, double gbps) {
+            return "step " + (predicted->in_seconds ? shown(step) + " s" : format_fixed(step, 2)) +
                    (gbps > 0 ? ", " + shown(gbps) + " GB/s" : std::string());
         };
         std::printf("  predicted %s; stock Slurm%s%s: %s; best that existed: %s\n",

@@ -2,9 +2,12 @@
 #include "plugins/select/chooser.hpp"
 
 #include <algorithm>
+#include <array>
 #include <ctime>
+#include <span>
 
 #include "common/base/text.hpp"
+#include "common/model/step_time_book.hpp"
 #include "plugins/slurm/job.hpp"
 #include "plugins/slurm/log.hpp"
 
@@ -26,6 +29,11 @@ constexpr double rounding = 1e-9;
 // A placement that cons_tres does not take (too few cores or too little memory there) is followed
 // by the next best, so often.
 constexpr int most_attempts = 3;
+// A model is trusted where it knows the ratio of step times between these rates (across sockets,
+// two NVLinks) to a tenth.
+constexpr double slow_gbps = 6;
+constexpr double fast_gbps = 50;
+constexpr double most_doubt = 0.1;
 
 std::string rate(double gbps) {
     return " (" + format_fixed(gbps, 1) + " GB/s)";
@@ -37,7 +45,7 @@ class Chooser::Refinement {
   public:
     Refinement(Chooser& chooser, const JobTest& test, bitstr_t* candidates)
         : chooser_(chooser), test_(test), candidates_(candidates) {
-        options_.fragmentation_weight = chooser.offers_.config().fragmentation_weight;
+        options_.fragmentation_weight = chooser.offers_.snapshot().config.fragmentation_weight;
     }
 
     /// Looks up what stock Slurm chose. False, with explanation.forwarded, where that stands.
@@ -57,25 +65,37 @@ class Chooser::Refinement {
             stock_nodes_.push_back(std::move(node));
         }
         choice_ = &choice;
-        std::vector<NodeOffer> offers;
-        std::vector<GpuSet> sets;
-        std::vector<GpuSet> best;
-        for (std::size_t i = 0; i < stock_nodes_.size(); ++i) {
-            offers.push_back(chooser_.offers_.offer(stock_nodes_[i], nullptr));
-            sets.push_back(choice.nodes[i].gpus);
-            best.push_back(*stock_nodes_[i].table->best(stock_nodes_[i].usable, sets[i].size()));
-        }
-        stock_ = assess(offers, sets, step_time_, options_);
-        in_place_ = assess(offers, best, step_time_, options_);
-        // Nobody is worse off than under stock Slurm, whatever is kept for others.
-        options_.most_step_time = stock_.step_time;
-        explanation.stock_placement = stock_;
         return true;
+    }
+
+    /// Predicts by what was measured of this model, where that says how much its links matter.
+    void use_model(const std::string& name) {
+        const NodeOffers::Node& node = stock_nodes_.front();
+        const StepTimeModel* model =
+            chooser_.offers_.snapshot().model(model_key(test_.job()->user_id, name),
+                                              type_name(node.gpus, choice_->nodes.front().gpus));
+        if (!model) return;
+        int gpus = 0;
+        int most = 0;
+        for (const NodeChoice& share : choice_->nodes) {
+            gpus += share.gpus.size();
+            most = std::max(most, share.gpus.size());
+        }
+        StepPlacement placement;
+        placement.nodes = static_cast<int>(choice_->nodes.size());
+        placement.gpus = gpus;
+        placement.most_on_node = most;
+        placement.local_batch = assumed_batch / gpus;
+        if (bandwidth_slowdown(*model, placement, slow_gbps, fast_gbps).log_sd > most_doubt) return;
+        step_time_ = ModelStepTime{*model, placement.local_batch};
+        options_.trust_model = true;
+        explanation.in_seconds = true;
     }
 
     /// Gives the job the placement of least cost that cons_tres takes. Returns what job_test
     /// should.
     int choose() {
+        assess_stock();
         explanation.nodes_given = nodes_are_given(test_.job());
         if (explanation.nodes_given.empty() && choose_nodes_and_gpus()) return SLURM_SUCCESS;
         const bool as_stock = same(in_place_, stock_);
@@ -93,6 +113,26 @@ class Chooser::Refinement {
     Explanation explanation;
 
   private:
+    /// Stock Slurm's choice, and the best that its nodes have.
+    void assess_stock() {
+        std::vector<NodeOffer> offers;
+        std::vector<GpuSet> sets;
+        std::vector<GpuSet> best;
+        for (std::size_t i = 0; i < stock_nodes_.size(); ++i) {
+            offers.push_back(chooser_.offers_.offer(stock_nodes_[i], nullptr));
+            sets.push_back(choice_->nodes[i].gpus);
+            const std::array<int, 1> count{sets[i].size()};
+            const auto alone = choose_nodes(std::span(&offers[i], 1), count, step_time_, options_);
+            best.push_back(alone ? alone->nodes.front().set : sets[i]);
+        }
+        stock_ = assess(offers, sets, step_time_, options_);
+        in_place_ = assess(offers, best, step_time_, options_);
+        // Nobody whose needs are not known is worse off than under stock Slurm, whatever is kept
+        // for others.
+        if (!options_.trust_model) options_.most_step_time = stock_.step_time;
+        explanation.stock_placement = stock_;
+    }
+
     static bool same(const NodePlacement& a, const NodePlacement& b) {
         return std::equal(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), b.nodes.end(),
                           [](const NodeShare& left, const NodeShare& right) {
@@ -223,13 +263,16 @@ int Chooser::refine(const JobTest& test, bitstr_t* candidates) {
     offers_.use(tables_.snapshot());
     Refinement refinement(*this, test, candidates);
     Explanation& explanation = refinement.explanation;
-    explanation.advice = offers_.config().advise_only;
-    if (const auto spec = job_spec(test.job()); spec && spec->advise) explanation.advice = true;
+    explanation.advice = offers_.snapshot().config.advise_only;
+    const auto spec = job_spec(test.job());
+    if (spec && spec->advise) explanation.advice = true;
     int rc = SLURM_SUCCESS;
-    if (!choice)
+    if (!choice) {
         explanation.forwarded = choice.error().message;
-    else if (refinement.look_up(*choice))
+    } else if (refinement.look_up(*choice)) {
+        if (spec && !spec->model.empty()) refinement.use_model(spec->model);
         rc = refinement.choose();
+    }
     explanations_.emplace(test.job(), std::move(explanation));
     return rc;
 }
@@ -291,6 +334,7 @@ SummaryPrediction Chooser::prediction_of(const Explanation& explanation) {
         explanation.advice ? explanation.stock_placement : explanation.placement;
     SummaryPrediction out;
     out.step = placement.step_time;
+    out.in_seconds = explanation.in_seconds;
     out.gbps = placement.shape.slowest_gbps;
     out.stock_step = explanation.stock_placement.step_time;
     out.stock_gbps = explanation.stock_placement.shape.slowest_gbps;

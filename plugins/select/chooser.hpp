@@ -54,6 +54,7 @@ class Chooser {
         NodePlacement stock_placement;
         std::string forwarded;    ///< why stock's choice stands
         std::string nodes_given;  ///< why its nodes do
+        bool in_seconds = false;  ///< step times are a measured model's
         bool advice = false;      ///< chosen was not applied, by configuration
     };
     /// One job_test, from stock's answer to ours.

@@ -25,7 +25,7 @@ class NodeOffers {
 
     /// For the calls that follow.
     void use(std::shared_ptr<const NodeTables::Snapshot> snapshot);
-    const Config& config() const { return snapshot_->config; }
+    const NodeTables::Snapshot& snapshot() const { return *snapshot_; }
 
     /// Fills `node` for a request of this type (0: any). Returns null, or why the choice on this
     /// node is left to stock Slurm; node.table is null then.

@@ -9,10 +9,18 @@
 #include <utility>
 
 #include "common/base/file.hpp"
+#include "common/model/step_time_book.hpp"
+#include "plugins/slurm/conf.hpp"
 
 #include "plugins/slurm/thread.hpp"
 
 namespace sluice::slurm {
+
+namespace {
+
+constexpr std::size_t most_samples_bytes = std::size_t{16} << 20;
+
+}  // namespace
 
 NodeTables::NodeTables(Options options)
     : options_(std::move(options)), snapshot_(std::make_shared<const Snapshot>()) {
@@ -81,9 +89,36 @@ void NodeTables::keep(const PlacementCounts& counts) {
     wake_.notify_one();
 }
 
-void NodeTables::write(const PlacementCounts& counts) {
+std::string NodeTables::state_dir() const {
     const std::string& own = snapshot()->config.state_dir;
-    const std::string folder = own.empty() ? options_.state_save_location + "/sluice" : own;
+    return own.empty() ? options_.state_save_location + "/sluice" : own;
+}
+
+// What the deciding thread has written down since the last time: fitted here, where nobody waits.
+void NodeTables::learn_models() {
+    const std::string path = state_dir() + "/" + step_samples_file;
+    const std::string seen = file_version(path);
+    if (seen == samples_seen_) return;
+    samples_seen_ = seen;
+    const auto text = read_file(path, most_samples_bytes);
+    const auto read = text ? parse_step_samples(*text) : Result<ReadBook>(text.error());
+    if (!read) {
+        if (read.error().code != ErrorCode::not_found)
+            options_.log_error(path + ": " + read.error().message + "; the old models stay");
+        return;
+    }
+    auto next = std::make_shared<Snapshot>(*snapshot());
+    next->models.clear();
+    for (const StepTimeBook::Row& row : read->book.rows()) {
+        auto& models = next->models[row.model];
+        if (!models.contains(row.gpu_type))
+            models[row.gpu_type] = read->book.basis(row.model, row.gpu_type).model();
+    }
+    publish(std::move(next));
+}
+
+void NodeTables::write(const PlacementCounts& counts) {
+    const std::string folder = state_dir();
     Status written;
     if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
         written =
@@ -98,6 +133,7 @@ void NodeTables::write(const PlacementCounts& counts) {
 
 void NodeTables::run() {
     constexpr auto between_writes = std::chrono::seconds(3);
+    constexpr auto between_looks = std::chrono::seconds(5);
     auto next_write = std::chrono::steady_clock::now();
     for (;;) {
         bool reload = false;
@@ -106,8 +142,8 @@ void NodeTables::run() {
         {
             std::unique_lock lock(mutex_);
             const auto at_once = [this] { return stop_ || reload_ || !offered_.empty(); };
-            wake_.wait(lock, [&] { return at_once() || counts_; });
-            wake_.wait_until(lock, next_write, at_once);
+            wake_.wait_for(lock, between_looks, [&] { return at_once() || counts_; });
+            if (counts_) wake_.wait_until(lock, next_write, at_once);
             if (stop_ || std::chrono::steady_clock::now() >= next_write) counts.swap(counts_);
             if (stop_ && !counts) return;
             reload = std::exchange(reload_, false);
@@ -116,6 +152,7 @@ void NodeTables::run() {
         try {
             if (reload) load(false);
             if (!offered.empty()) compile(offered);
+            learn_models();
             if (counts) {
                 write(*counts);
                 next_write = std::chrono::steady_clock::now() + between_writes;
@@ -213,6 +250,18 @@ std::shared_ptr<const BestSets> table_in(const NodeTables::Tables& tables, std::
 std::shared_ptr<const BestSets> NodeTables::Snapshot::find(std::string_view node, int gpus) const {
     auto table = table_in(by_file, node, gpus);
     return table ? table : table_in(by_gres, node, gpus);
+}
+
+const StepTimeModel* NodeTables::Snapshot::model(std::string_view key,
+                                                 std::string_view gpu_type) const {
+    const auto found = models.find(key);
+    if (found == models.end()) return nullptr;
+    const StepTimeModel* most = nullptr;
+    for (const auto& [type, model] : found->second) {
+        if (type == gpu_type) return &model;
+        if (!most || model.samples > most->samples) most = &model;
+    }
+    return most;
 }
 
 bool NodeTables::Snapshot::has_file_for(std::string_view node, int gpus) const {

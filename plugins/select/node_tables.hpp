@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "common/base/config.hpp"
+#include "common/model/step_time.hpp"
 #include "common/placement/best_sets.hpp"
 #include "common/report/placement_counts.hpp"
 
@@ -47,10 +48,15 @@ class NodeTables {
         Config config;
         Tables by_file;  ///< by node: what a topology file says
         Tables by_gres;  ///< by node: what gres.conf says
+        /// By model_key(), then by GPU type: those that were measured.
+        std::map<std::string, std::map<std::string, StepTimeModel>, std::less<>> models;
 
         /// The table of a node with so many GPUs; a topology file goes before gres.conf. Null where
         /// there is none of that size.
         std::shared_ptr<const BestSets> find(std::string_view node, int gpus) const;
+        /// The model of a job on GPUs of this type, or else on the type that was measured most.
+        /// Null where nothing was measured.
+        const StepTimeModel* model(std::string_view key, std::string_view gpu_type) const;
         /// True where that table is a topology file's.
         bool has_file_for(std::string_view node, int gpus) const;
         /// True where a topology file or gres.conf told about the node.
@@ -74,6 +80,8 @@ class NodeTables {
     void run();
     void load(bool first);
     void write(const PlacementCounts& counts);
+    std::string state_dir() const;
+    void learn_models();
     void say_once(const std::function<void(const std::string&)>& log, const std::string& what,
                   const std::string& more, std::set<std::string>& said) const;
     void compile(const std::map<std::string, GpuGraph>& offered);
@@ -93,6 +101,7 @@ class NodeTables {
     std::map<std::string, std::shared_ptr<const BestSets>> by_fingerprint_;  // the thread's alone
     std::set<std::string> said_;  // in the last load(); the thread's alone
     std::string said_of_counts_;  // the thread's alone
+    std::string samples_seen_;    // the version of the file read last; the thread's alone
     std::thread thread_;
 };
 

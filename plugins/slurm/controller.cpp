@@ -133,6 +133,7 @@ JobFacts facts_of(const job_record_t* job, const std::map<int, std::size_t>& nod
                   std::time_t now) {
     JobFacts facts;
     facts.id = job->job_id;
+    facts.owner = job->user_id;
     facts.state = state_of(job);
     facts.restarts = job->restart_cnt;
     facts.exit_status = job->exit_code;
@@ -142,6 +143,7 @@ JobFacts facts_of(const job_record_t* job, const std::map<int, std::size_t>& nod
     facts.start = job->start_time;
     facts.suspended = IS_JOB_SUSPENDED(job);
     facts.spec = job_spec(job);
+    if (facts.spec && job->admin_comment) facts.admin_comment = job->admin_comment;
     facts.batch = job->batch_flag != 0;
     facts.requeueable = facts.batch && job->details && job->details->requeue != 0;
     facts.changeable = !job->array_recs && job->het_job_id == 0;
@@ -152,6 +154,9 @@ JobFacts facts_of(const job_record_t* job, const std::map<int, std::size_t>& nod
             if (position == node_positions.end()) continue;
             facts.held.push_back({position->second, held.gpus});
             facts.gpus += held.gpus;
+            if (!facts.spec || !facts.gpu_type.empty()) continue;
+            if (const auto gpus = node_gpus(node_record_table_ptr[held.node]))
+                facts.gpu_type = type_name(*gpus, held.indices);
         }
     }
     if (!job->details) return facts;

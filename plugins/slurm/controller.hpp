@@ -34,6 +34,7 @@ enum class JobState { pending, running, completing, finished };
 
 struct JobFacts {
     std::uint32_t id = 0;
+    std::uint32_t owner = 0;  ///< user id
     JobState state = JobState::pending;
     int restarts = 0;
     std::uint32_t exit_status = 0;  ///< as waitpid() tells, where finished
@@ -62,7 +63,9 @@ struct JobFacts {
     int gpus = 0;        ///< pending: asked for in all; else held
     int node_count = 0;  ///< nodes it is spread over evenly, 0: any
     std::vector<HeldGpus> held;
+    std::string gpu_type;  ///< of those held, as gres.conf calls it
     std::optional<JobSpec> spec;
+    std::string admin_comment;  ///< of a job with a spec
 };
 
 struct PartitionFacts {

@@ -81,6 +81,15 @@ GpuSet gpus_of_type(const NodeGpus& gpus, uint32_t type_id) {
     return typed & all;
 }
 
+std::string type_name(const NodeGpus& gpus, GpuSet set) {
+    const gres_node_state_t& state = *gpus.state;
+    for (int i = 0; i < state.topo_cnt; ++i) {
+        if (!state.topo_gres_bitmap || !state.topo_type_name || !state.topo_type_name[i]) continue;
+        if (!(set_of(state.topo_gres_bitmap[i]) & set).empty()) return state.topo_type_name[i];
+    }
+    return "";
+}
+
 Result<GpuGraph> gres_graph(const NodeGpus& gpus) {
     const gres_node_state_t& state = *gpus.state;
     std::vector<GresDevice> devices(static_cast<std::size_t>(gpus.count));

@@ -32,6 +32,9 @@ std::optional<NodeGpus> node_gpus(const node_record_t* node);
 /// Those of the node's GPUs that a request for `type_id` may use (0: any type).
 GpuSet gpus_of_type(const NodeGpus& gpus, uint32_t type_id);
 
+/// The type that gres.conf gives to these GPUs of the node, or "" where it gives none.
+std::string type_name(const NodeGpus& gpus, GpuSet set);
+
 /// What gres.conf says about the node's GPUs: Links and Cores. As readers of topology files return
 /// it.
 Result<GpuGraph> gres_graph(const NodeGpus& gpus);

@@ -3,6 +3,7 @@
 """Which nodes a job gets, where several would do."""
 
 import json
+import time
 import unittest
 
 from harness import EXAMPLES, ClusterTest, allocate, build_folder, end_job, gpu_errors, replace_file, sluice_lines, wait_for, wait_registered
@@ -146,6 +147,57 @@ class StockChoosesTheNodes(Nodes):
 
     def sluice_status(self, cluster, *words):
         return cluster.run([build_folder() / "contrib/sluice/sluice", "status", "--controller", *words]).stdout
+
+
+class Learned(Nodes):
+    """What earlier runs of a model have shown decides where its next one goes."""
+
+    RECORD = 'sluice1:{{"r":0,"k":{step},"l":2.3,"n":87,"g":2,"v":{speed}}}'
+    # What a step of each takes on two GPUs joined by links, under one switch, and in two sockets.
+    SPEEDS = {"sensitive": {(0, 2): 10, (0, 1): 4, (0, 4): 3}, "deaf": {(0, 2): 10, (0, 1): 9.9, (0, 4): 9.8}}
+
+    def test_sensitive_jobs_get_the_links(self):
+        cluster = self.cluster(nodes(1, PAIRS), sluice={"Interval": 1, "MinSampleInterval": 1})
+        for model, speeds in self.SPEEDS.items():
+            for pair, speed in speeds.items():
+                self.run_on(cluster, model, pair, speed)
+        # A pair, and two GPUs whose partners are taken.
+        self.hold(cluster, "n1", {1, 3, 6, 7})
+        # The file of samples is looked at every few seconds.
+        wait_for(lambda: self.where(cluster, "deaf") == {4, 5}, 30, "the model that was learned")
+        self.assertEqual(self.where(cluster, "sensitive"), {0, 2})
+        self.assertEqual(self.where(cluster, "never-seen"), {0, 2}, "the fastest, while nothing is known")
+        # Over a restart of slurmctld, too.
+        cluster.restart("slurmctld")
+        wait_registered(cluster)
+        wait_for(lambda: self.where(cluster, "deaf") == {4, 5}, 30, "what was kept")
+
+    def run_on(self, cluster, model, pair, speed):
+        """A job of the model on exactly these GPUs, whose agent tells this speed."""
+        self.hold(cluster, "n1", set(range(8)) - set(pair))
+        job = self.train(cluster, model)
+        self.assertEqual(cluster.job_gres()[job]["n1"], set(pair))
+        step = iter(range(100, 10**6, 100))
+
+        def learned():
+            cluster.run(["scontrol", "update", f"jobid={job}", f"comment={self.RECORD.format(step=next(step), speed=speed)}"], check=False)
+            time.sleep(1.2)
+            samples = cluster.layout.state / "slurmctld" / "sluice" / "step-samples"
+            return samples.exists() and any(line.split()[0] == f"0/{model}" and abs(float(line.split()[8]) * speed - 1) < 0.01
+                                            for line in samples.read_text(encoding="utf-8").splitlines()[1:])
+        wait_for(learned, 60, f"the speed of {model} on {pair}")
+        self.end_all(cluster)
+
+    def where(self, cluster, model):
+        job = self.train(cluster, model)
+        gpus = cluster.job_gres()[job]["n1"]
+        end_job(cluster, job)
+        return gpus
+
+    def train(self, cluster, model):
+        job = cluster.sbatch(["-N1", "--gpus=2", f"--train-model={model}", "-o", "/dev/null"], "sleep 1000")
+        cluster.wait_job(job, "RUNNING")
+        return job
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ Summary full_summary() {
     Summary summary;
     summary.placements = {{"n1", "0,3", 50, "0,2", 25}, {"n2", "4-7", 100.5, "", 0}};
     summary.more_nodes = 3;
-    summary.prediction = SummaryPrediction{1.1, 50, 1.4, 25, 1.05, 100, "n1:0,2;n3:4-7"};
+    summary.prediction = SummaryPrediction{1.1, 50, 1.4, 25, 1.05, 100, true, "n1:0,2;n3:4-7"};
     summary.forwarded = "typed request gpu:a100";
     Record record;
     record.restarts = 1;
@@ -60,6 +60,7 @@ TEST(Summary, TextFormAndBack) {
     EXPECT_EQ(summary->prediction->stock_gbps, 25);
     EXPECT_EQ(summary->prediction->best_step, 1.05);
     EXPECT_EQ(summary->prediction->best_gbps, 100);
+    EXPECT_TRUE(summary->prediction->in_seconds);
     EXPECT_EQ(summary->prediction->stock, "n1:0,2;n3:4-7");
     EXPECT_EQ(*placement_ratio(*summary), 2);
     EXPECT_EQ(summary->forwarded, "typed_request_gpu:a100");

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/text.hpp"
 #include "common/model/step_time.hpp"
 #include "common/model/step_time_book.hpp"
 #include "common/model/step_time_fit.hpp"
@@ -455,11 +456,45 @@ TEST(StepTimeBook, ForgetsWhatTeachesLeast) {
     EXPECT_EQ(book.samples(), 7U);
 }
 
+TEST(StepTimeBook, TextFormAndBack) {
+    const std::string page = test_data("../../doc/formats/step-samples-v1.txt");
+    const std::size_t start = page.find("sluice step samples 1");
+    std::string example;
+    for (const std::string_view line : split(std::string_view(page).substr(start), '\n')) {
+        if (trim(line).empty()) break;
+        example.append(trim(line)).append("\n");
+    }
+    auto read = parse_step_samples(example);
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(read->damaged, 0U);
+    EXPECT_EQ(to_text(read->book), example);
+    const auto own = read->book.basis("1000/gpt2", "a100").own;
+    ASSERT_EQ(own.size(), 1U);
+    EXPECT_EQ(own[0].placement.gpus, 4);
+    EXPECT_EQ(own[0].placement.in_node_gbps, 300);
+    EXPECT_EQ(own[0].seconds, 0.252);
+    EXPECT_EQ(own[0].weight, 3);
+    EXPECT_EQ(read->book.basis("1000/gpt2", "").own.size(), 1U);
+
+    // Whatever is cut off or put in, what is whole is read.
+    for (std::size_t end = example.find('\n') + 1; end < example.size(); ++end) {
+        const auto cut = parse_step_samples(example.substr(0, end));
+        ASSERT_TRUE(cut);
+        EXPECT_LE(cut->book.samples() + cut->damaged, 2U);
+    }
+    read = parse_step_samples(example + "a b\nx y 1 1 1 1 0 0 nan 1\nx y 1 -1 1 1 0 0 1 1\n\n");
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->damaged, 3U);
+    EXPECT_EQ(read->book.samples(), 2U);
+    EXPECT_FALSE(parse_step_samples(""));
+    EXPECT_FALSE(parse_step_samples("sluice step samples 2\n"));
+}
+
 TEST(StepTimeBook, RefusesWhatCannotBe) {
     StepTimeBook book;
     EXPECT_FALSE(book.add("", "t", {at({1}), 1, 1}).ok());
-    EXPECT_FALSE(book.add(std::string(65, 'm'), "t", {at({1}), 1, 1}).ok());
-    EXPECT_FALSE(book.add("m", std::string(65, 't'), {at({1}), 1, 1}).ok());
+    EXPECT_FALSE(book.add(std::string(81, 'm'), "t", {at({1}), 1, 1}).ok());
+    EXPECT_FALSE(book.add("m", std::string(81, 't'), {at({1}), 1, 1}).ok());
     EXPECT_FALSE(book.add("m", "t", {at({1}), 0, 1}).ok());
     EXPECT_FALSE(book.add("m", "t", {{2, 1, 1, 1, 0, 0}, 1, 1}).ok());
     EXPECT_EQ(book.keys(), 0U);
