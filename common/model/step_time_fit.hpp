@@ -51,8 +51,8 @@ struct StepPriorOptions {
     double noise_samples = 4;       ///< how many samples that guess counts for
     double unknown_scale = 2;       ///< StepTimeModel::scale where no step time is known at all
     double similar_scale = 0.5;     ///< and where only another GPU type's is
-    double similar_sd = 0.5;        ///< of a similar model's parameters, as a share of each,
-    double similar_floor = 0.2;     ///< and at least this share of the topology prior's
+    double similar_sd = 2;          ///< of a similar model's parameters, as a share of each,
+    double similar_floor = 0.5;     ///< and at least this share of the topology prior's
     double compute_ratio_sd = 1.5;  ///< of the log of computing here over there,
     double sync_ratio_sd = 1;       ///< and of communication
 };
