@@ -18,4 +18,5 @@ EXTRA_DIST += \
 	doc/formats/record-v1.txt \
 	doc/formats/step-samples-v1.txt \
 	doc/formats/step-time-v1.txt \
-	doc/formats/summary-v1.txt
+	doc/formats/summary-v1.txt \
+	doc/formats/topology-v1.txt

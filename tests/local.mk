@@ -9,6 +9,7 @@ tests_unit_unit_tests_SOURCES = \
 	tests/unit/config_test.cpp \
 	tests/unit/jobspec_test.cpp \
 	tests/unit/topology_test.cpp \
+	tests/unit/topology_text_test.cpp \
 	tests/unit/placement_test.cpp \
 	tests/unit/node_choice_test.cpp \
 	tests/unit/samples_test.cpp \

@@ -60,6 +60,17 @@ void GpuGraph::set_link(int a, int b, const GpuLink& link) {
     links_[at(b, a)] = link;
 }
 
+bool GpuGraph::mixed(GpuSet set) const {
+    const std::string* first = nullptr;
+    for (const int i : (set & GpuSet::first(size())).indices()) {
+        const std::string& model = gpu(i).model;
+        if (model.empty()) continue;
+        if (first != nullptr && *first != model) return true;
+        first = &model;
+    }
+    return false;
+}
+
 bool GpuGraph::informative() const {
     const bool numa =
         std::any_of(gpus_.begin(), gpus_.end(), [](const Gpu& gpu) { return gpu.numa >= 0; });
@@ -86,6 +97,21 @@ void complete_graph(GpuGraph& graph) {
     }
 }
 
+NicAffinity nic_affinity(const GpuGraph& graph, GpuSet set) {
+    NicAffinity best;
+    for (const Nic& nic : graph.nics()) {
+        NicAffinity here{PciPath::unknown, 1};
+        for (const int gpu : (set & GpuSet::first(graph.size())).indices())
+            here.path = std::max(here.path, nic.paths[static_cast<std::size_t>(gpu)]);
+        if (here.path == PciPath::unknown) continue;
+        if (here.path == best.path)
+            ++best.nics;
+        else
+            best = std::max(best, here);
+    }
+    return best;
+}
+
 Result<GpuGraph> read_topology(std::string_view text, std::string_view name) {
     if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
     if (trim(text.substr(0, 4096)).starts_with('<')) return read_hwloc_xml(text, name);
@@ -94,6 +120,7 @@ Result<GpuGraph> read_topology(std::string_view text, std::string_view name) {
         if (words.starts_with('#') || words.find('=') == std::string_view::npos) continue;
         // The legend of a link matrix has '=' too, with a blank before it.
         const std::string_view key = words.substr(0, words.find('='));
+        if (equal_ignoring_case(key, "SluiceTopology")) return read_topology_text(text, name);
         if (equal_ignoring_case(key, "Name") || equal_ignoring_case(key, "NodeName") ||
             equal_ignoring_case(key, "AutoDetect"))
             return read_gres_conf(text, name);
@@ -107,6 +134,43 @@ Result<GpuGraph> read_topology_file(const std::string& path, FileKind kind) {
     return read_topology(*text, path);
 }
 
+namespace {
+
+/// The models as numbers in the order of their first GPUs: "0,0,1,1".
+std::string models_text(const GpuGraph& graph) {
+    std::vector<std::string> models;
+    std::string out;
+    for (int i = 0; i < graph.size(); ++i) {
+        const std::string& model = graph.gpu(i).model;
+        const auto known = std::find(models.begin(), models.end(), model);
+        out += (i > 0 ? "," : "") + (model.empty() ? "?" : std::to_string(known - models.begin()));
+        if (known == models.end() && !model.empty()) models.push_back(model);
+    }
+    return out;
+}
+
+/// A row of paths a NIC, sorted, for their order and names mean nothing. Nothing where all GPUs are
+/// alike to each of them.
+std::string nics_text(const GpuGraph& graph) {
+    std::vector<std::string> rows;
+    bool differ = false;
+    for (const Nic& nic : graph.nics()) {
+        std::string row;
+        for (const PciPath path : nic.paths) {
+            row.append(row.empty() ? "" : ",").append(path_name(path));
+            differ = differ || path != nic.paths.front();
+        }
+        rows.push_back(std::move(row));
+    }
+    if (!differ) return {};
+    std::sort(rows.begin(), rows.end());
+    std::string out;
+    for (const std::string& row : rows) out += (out.empty() ? "" : ";") + row;
+    return out;
+}
+
+}  // namespace
+
 std::string fingerprint(const GpuGraph& graph) {
     std::string out = std::to_string(graph.size()) + (graph.switched() ? " switched" : "");
     for (int a = 0; a + 1 < graph.size(); ++a) {
@@ -118,6 +182,8 @@ std::string fingerprint(const GpuGraph& graph) {
                                   : path_name(link.path);
         }
     }
+    if (graph.mixed(GpuSet::first(graph.size()))) out += " models " + models_text(graph);
+    if (const std::string nics = nics_text(graph); !nics.empty()) out += " nics " + nics;
     return out;
 }
 

@@ -2,7 +2,8 @@
 //
 // What is used of hwloc's XML (the format is that of hwloc's doc/, "Importing and exporting
 // topologies from/to XML files", and of its topology-xml.c):
-//   <object type= os_index= gp_index= cpuset= nodeset= pci_busid= pci_type= bridge_type= name=>
+//   <object type= os_index= gp_index= cpuset= nodeset= pci_busid= pci_type= bridge_type= name=
+//           osdev_type=>
 //     <info name="GPUModel" value=>            nested as the machine is; the I/O tree below the
 //     <object ...>                             object that it is near to
 //   <distances2 nbobjs= name= type= indexing="gp"> / <distances2hetero nbobjs= name=>
@@ -11,10 +12,12 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 #include "common/base/text.hpp"
 #include "common/topology/gpu_graph.hpp"
+#include "common/topology/words.hpp"
 #include "common/topology/xml_text.hpp"
 
 namespace sluice {
@@ -23,6 +26,7 @@ namespace {
 constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 constexpr std::size_t most_set_bits = 65536;
 constexpr std::size_t most_joined_objects = 1024;
+constexpr std::size_t most_nics = 1024;
 constexpr std::uint64_t most_link_mbps = 100'000'000;  // 100 TB/s: no link, so no bandwidth
 
 struct Object {
@@ -35,6 +39,7 @@ struct Object {
     std::string pci_busid;
     std::string pci_type;  // "0302 [10de:1db8] ..."
     std::string bridge_type;
+    std::string osdev_type;
     std::string name;
     std::string model;
 };
@@ -107,7 +112,7 @@ class Machine {
         for (std::size_t a = 0; a < gpus_.size(); ++a) {
             for (std::size_t b = a + 1; b < gpus_.size(); ++b) {
                 GpuLink link;
-                link.path = path_between(a, b);
+                link.path = path_between(gpus_[a], gpus_[b]);
                 graph_.set_link(static_cast<int>(a), static_cast<int>(b), link);
             }
         }
@@ -115,6 +120,7 @@ class Machine {
             for (std::size_t i = 0; i < objects_.size(); ++i)
                 by_index_.emplace(objects_[i].type + ":" + objects_[i].gp_index, i);
         }
+        find_nics();
         for (const Distances& distances : distances_) {
             if (Status status = add_links(distances); !status) return status.error();
         }
@@ -143,6 +149,7 @@ class Machine {
                 case XmlText::Event::open:
                     if (xml.name() == "topology") {
                         known_root = true;
+                        flags_of_types_ = xml.attribute("version").starts_with("3");
                         if (Status status = check_version(xml.attribute("version")); !status)
                             return status;
                     } else if (xml.name() == "object") {
@@ -186,8 +193,10 @@ class Machine {
         object.cpuset = xml.attribute("cpuset");
         object.nodeset = xml.attribute("nodeset");
         object.pci_busid = xml.attribute("pci_busid");
+        if (!is_pci_bus_id(object.pci_busid)) object.pci_busid.clear();
         object.pci_type = xml.attribute("pci_type");
         object.bridge_type = xml.attribute("bridge_type");
+        object.osdev_type = xml.attribute("osdev_type");
         object.name = xml.attribute("name");
         objects_.push_back(std::move(object));
         return objects_.size() - 1;
@@ -266,9 +275,10 @@ class Machine {
             }
         }
         if (gpus_.empty()) {
-            return error(
-                "has no GPU: write the file on the node itself, with its PCI devices "
-                "(lstopo --of xml FILE)");
+            return Error{ErrorCode::not_found,
+                         name_ +
+                             ": has no GPU: write the file on the node itself, with its PCI "
+                             "devices (lstopo --of xml FILE)"};
         }
         if (gpus_.size() > GpuSet::max_gpus) {
             return error(std::to_string(gpus_.size()) + " GPUs, at most " +
@@ -282,7 +292,12 @@ class Machine {
             if (left.empty() || right.empty()) return !left.empty() && right.empty();
             return left.size() != right.size() ? left.size() < right.size() : left < right;
         });
-        for (std::size_t gpu = 0; gpu < gpus_.size(); ++gpu) gpu_of_[gpus_[gpu]] = gpu;
+        for (std::size_t gpu = 0; gpu < gpus_.size(); ++gpu) {
+            gpu_of_[gpus_[gpu]] = gpu;
+            const std::string& bus = objects_[gpus_[gpu]].pci_busid;
+            if (gpu > 0 && !bus.empty() && bus == objects_[gpus_[gpu - 1]].pci_busid)
+                return error("two GPUs at " + bus);
+        }
         return {};
     }
 
@@ -306,7 +321,7 @@ class Machine {
     void describe(std::size_t index) {
         const Object& object = objects_[gpus_[index]];
         Gpu& gpu = graph_.gpu(static_cast<int>(index));
-        gpu.pci_bus_id = printable(object.pci_busid, 20);
+        gpu.pci_bus_id = object.pci_busid;
         gpu.model = object.model;
         const std::size_t near = locality_of(gpus_[index]);
         if (near == nowhere) return;
@@ -328,13 +343,53 @@ class Machine {
         return -1;
     }
 
+    // --- the NICs
+    /// The type is a number in hwloc 1 and 2, a sum of flags in hwloc 3.
+    bool is_nic(const Object& object, bool openfabrics) const {
+        if (object.type != "OSDev") return false;
+        const auto type = parse_integer(object.osdev_type);
+        if (!type) return false;
+        if (flags_of_types_) return (*type & (openfabrics ? 32 : 16)) != 0;
+        return *type == (openfabrics ? 3 : 2);
+    }
+
+    /// Where a node has OpenFabrics devices, its Ethernet ports are for its administration. Several
+    /// devices on one PCI function are one NIC.
+    void find_nics() {
+        std::set<std::size_t> seen;
+        for (const bool openfabrics : {true, false}) {
+            for (std::size_t i = 0; i < objects_.size(); ++i) {
+                const std::size_t pci = pci_device_of(i);
+                if (!is_nic(objects_[i], openfabrics) || pci == nowhere ||
+                    graph_.nics().size() == most_nics || !seen.insert(pci).second)
+                    continue;
+                Nic nic;
+                nic.name = printable(objects_[i].name);
+                const auto same = [&nic](const Nic& each) { return each.name == nic.name; };
+                if (nic.name.empty() ||
+                    std::any_of(graph_.nics().begin(), graph_.nics().end(), same))
+                    continue;
+                nic.pci_bus_id = objects_[pci].pci_busid;
+                nic.numa = numa_near(pci);
+                for (const std::size_t gpu : gpus_) nic.paths.push_back(path_between(pci, gpu));
+                graph_.add_nic(std::move(nic));
+            }
+            if (!graph_.nics().empty()) return;
+        }
+    }
+
     // --- how they are joined
+    int numa_near(std::size_t object) const {
+        const std::size_t near = locality_of(object);
+        return near == nowhere ? -1 : numa_of(near);
+    }
+
     PciPath path_between(std::size_t a, std::size_t b) const {
         std::vector<std::size_t> above;  // of a, from the bottom
-        for (std::size_t i = objects_[gpus_[a]].parent; i != nowhere; i = objects_[i].parent)
+        for (std::size_t i = objects_[a].parent; i != nowhere; i = objects_[i].parent)
             above.push_back(i);
         std::size_t bridges = 0;  // below the common ancestor, on the longer side
-        std::size_t common = objects_[gpus_[b]].parent;
+        std::size_t common = objects_[b].parent;
         auto found = std::find(above.begin(), above.end(), common);
         while (common != nowhere && found == above.end()) {
             ++bridges;
@@ -347,8 +402,8 @@ class Machine {
         if (meeting.type == "Bridge" && meeting.bridge_type.starts_with("0-")) return PciPath::phb;
         // A PCIe switch is one bridge up and one down for each of its ports.
         if (meeting.type == "Bridge") return bridges <= 1 ? PciPath::pix : PciPath::pxb;
-        const int numa_a = graph_.gpu(static_cast<int>(a)).numa;
-        const int numa_b = graph_.gpu(static_cast<int>(b)).numa;
+        const int numa_a = numa_near(a);
+        const int numa_b = numa_near(b);
         if (numa_a >= 0 && numa_b >= 0) return numa_a == numa_b ? PciPath::node : PciPath::sys;
         return meeting.parent == nowhere ? PciPath::unknown : PciPath::node;
     }
@@ -430,7 +485,8 @@ class Machine {
     }
 
     std::string name_;
-    std::string_view in_;  // the innermost open element while it has had no child
+    bool flags_of_types_ = false;  // of OS devices, in hwloc 3
+    std::string_view in_;          // the innermost open element while it has had no child
     std::vector<Object> objects_;
     std::vector<Distances> distances_;
     std::vector<std::size_t> gpus_;                          // objects, by GPU

@@ -9,6 +9,7 @@
 
 #include "common/base/text.hpp"
 #include "common/topology/gpu_graph.hpp"
+#include "common/topology/words.hpp"
 
 namespace sluice {
 namespace {
@@ -34,6 +35,7 @@ struct Header {
 struct Row {
     int line = 0;  // 0: not seen yet
     std::vector<Cell> cells;
+    std::vector<PciPath> nics;
 };
 
 bool is_digits(std::string_view text) {
@@ -140,7 +142,7 @@ void read_affinity(const Header& header, const std::vector<std::string_view>& wo
     if (words.size() - first < std::size_t{header.cpu_affinity} + header.numa_affinity) return;
     if (header.cpu_affinity) {
         const std::string_view cpus = words[next++];
-        if (cpus.find_first_not_of("0123456789,-") == std::string_view::npos) gpu.cpus = cpus;
+        if (is_cpu_list(cpus)) gpu.cpus = cpus;
     }
     if (!header.numa_affinity) return;
     const auto numa = parse_integer(words[next]);
@@ -161,7 +163,7 @@ class Reader {
             if (header_words_.empty()) {
                 if (Status status = begin(words, number); !status) return status.error();
             } else if (missing_ == 0) {
-                break;
+                read_legend(words);
             } else if (Status status = read_row(words, number); !status) {
                 return status.error();
             }
@@ -184,7 +186,11 @@ class Reader {
                 return error(number, std::string(gpu) + " has two columns");
             header_words_.emplace_back(gpu);
         }
-        for (const std::string_view other : header->others) others_.emplace_back(other);
+        for (const std::string_view other : header->others) {
+            if (std::find(others_.begin(), others_.end(), other) != others_.end())
+                return error(number, printable(other, 40) + " has two columns");
+            others_.emplace_back(other);
+        }
         if (header_words_.size() > GpuSet::max_gpus) {
             return error(number, std::to_string(header_words_.size()) + " GPUs, at most " +
                                      std::to_string(GpuSet::max_gpus) + " are read");
@@ -229,16 +235,20 @@ class Reader {
             }
             row.cells.push_back(*cell);
         }
-        std::size_t nics = 0;
-        while (next < words.size() && nics < others_.size()) {
+        while (next < words.size() && row.nics.size() < others_.size()) {
             std::string_view rest = words[next];
-            while (!rest.empty() && take_cell(rest)) ++nics;
+            while (!rest.empty()) {
+                const auto cell = take_cell(rest);
+                if (!cell) break;
+                row.nics.push_back(cell->link.path);
+            }
             if (!rest.empty()) break;
             ++next;
         }
-        if (nics != others_.size()) {
-            return error(number, label + ": " + std::to_string(nics) + " cells for the " +
-                                     std::to_string(others_.size()) + " columns behind the GPUs");
+        if (row.nics.size() != others_.size()) {
+            return error(number, label + ": " + std::to_string(row.nics.size()) +
+                                     " cells for the " + std::to_string(others_.size()) +
+                                     " columns behind the GPUs");
         }
         const auto extra = next < words.size() ? parse_cell(words[next]) : std::nullopt;
         if (extra && extra->known()) {
@@ -257,11 +267,32 @@ class Reader {
         return "the row of " + header_words_[static_cast<std::size_t>(row - rows_.begin())];
     }
 
+    /// Below the matrix, "NIC0: mlx5_0" says which is which. Whatever else stands there is skipped.
+    void read_legend(const std::vector<std::string_view>& words) {
+        if (words.size() != 2 || !words[0].ends_with(':')) return;
+        const std::string name = printable(words[1], 40);
+        const auto nic =
+            std::find(others_.begin(), others_.end(), words[0].substr(0, words[0].size() - 1));
+        if (nic != others_.end() &&
+            std::find(others_.begin(), others_.end(), name) == others_.end())
+            *nic = name;
+    }
+
+    void add_nics() {
+        for (std::size_t i = 0; i < others_.size(); ++i) {
+            Nic nic;
+            nic.name = printable(others_[i], 40);
+            for (const Row& row : rows_) nic.paths.push_back(row.nics[i]);
+            graph_.add_nic(std::move(nic));
+        }
+    }
+
     Result<GpuGraph> finish() {
         if (header_words_.empty()) {
             return error(0,
                          "holds no topology: neither hwloc XML, nor the matrix of nvidia-smi "
-                         "topo -m (\"GPU0 GPU1 ...\"), nor lines of gres.conf (Name=gpu ...)");
+                         "topo -m (\"GPU0 GPU1 ...\"), nor lines of gres.conf (Name=gpu ...), nor "
+                         "SluiceTopology=1");
         }
         if (missing_ > 0) return error(0, first_missing() + " is missing");
         for (std::size_t a = 0; a < rows_.size(); ++a) {
@@ -277,6 +308,7 @@ class Reader {
                 graph_.set_link(static_cast<int>(a), static_cast<int>(b), one);
             }
         }
+        add_nics();
         complete_graph(graph_);
         return std::move(graph_);
     }

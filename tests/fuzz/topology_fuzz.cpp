@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // The readers of topologies, chosen by the first byte: '0' nvidia-smi topo -m, '1' hwloc XML, '2'
-// devices as slurmctld hands them over (a line each: links|cores|type), '3' a gres.conf. What they
-// let through has to be a sound graph, and small ones have to compile.
+// devices as slurmctld hands them over (a line each: links|cores|type), '3' a gres.conf, '4'
+// Sluice's own text. What they let through has to be a sound graph that its text gives back, and
+// small ones have to compile.
 #include <cmath>
 #include <cstdint>
 
@@ -31,13 +32,15 @@ Result<GpuGraph> read_devices(std::string_view text) {
 }
 
 Result<GpuGraph> read(char kind, std::string_view text) {
-    switch (kind & 3) {
+    switch (kind & 7) {
         case 0:
             return read_topo_matrix(text, "f");
         case 1:
             return read_hwloc_xml(text, "f");
         case 2:
             return read_devices(text);
+        case 4:
+            return read_topology_text(text, "f");
         default:
             return read_gres_conf(text, "f");
     }
@@ -54,6 +57,10 @@ void check(const GpuGraph& graph) {
         }
     }
     demand(!fingerprint(graph).empty());
+    const auto again = read_topology(to_text(graph), "f");
+    demand(graph.size() == 0 ? !again.ok() : again.ok() && *again == graph);
+    demand(nic_affinity(graph, GpuSet::first(graph.size())).nics <=
+           static_cast<int>(graph.nics().size()));
     if (graph.size() > most_gpus_to_compile) return;
     const auto sets = BestSets::compile(graph);
     if (!sets) return;

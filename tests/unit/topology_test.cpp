@@ -104,7 +104,8 @@ TEST(TopoMatrix, FormsFoundInTheWild) {
     for (const char* const form : forms) {
         const auto graph = read_topology(form, "f");
         ASSERT_TRUE(graph.ok()) << form << error_of(graph);
-        EXPECT_EQ(fingerprint(*graph), "3 4x100,SYS;SYS") << form;
+        const std::string links = fingerprint(*graph);
+        EXPECT_EQ(links.substr(0, links.find(" nics")), "3 4x100,SYS;SYS") << form;
         EXPECT_EQ(numa_of(*graph), (std::vector<int>{1, 1, 0})) << form;
         EXPECT_EQ(graph->gpu(2).cpus, "4-7") << form;
     }
@@ -155,7 +156,7 @@ TEST(TopoMatrix, BrokenMatricesNameTheLine) {
     const Case cases[] = {
         {"",
          "f: holds no topology: neither hwloc XML, nor the matrix of nvidia-smi topo -m (\"GPU0 "
-         "GPU1 ...\"), nor lines of gres.conf (Name=gpu ...)"},
+         "GPU1 ...\"), nor lines of gres.conf (Name=gpu ...), nor SluiceTopology=1"},
         {"GPU0 GPU1\nGPU0 X NV1\n", "f: the row of GPU1 is missing"},
         {"GPU0 GPU1\nGPU0 X NV1\nGPU1 NV1\n", "f:3: GPU1, column GPU1: the row ends before it"},
         {"GPU0 GPU1\nGPU0 X NV1 SYS\nGPU1 NV1 X\n",
