@@ -4,6 +4,7 @@ if HAVE_GTEST
 check_PROGRAMS += tests/unit/unit_tests
 TESTS += tests/unit/unit_tests
 tests_unit_unit_tests_SOURCES = \
+	tests/unit/by_definition.hpp \
 	tests/unit/test_data.hpp \
 	tests/unit/base_test.cpp \
 	tests/unit/config_test.cpp \
@@ -44,5 +45,5 @@ EXTRA_DIST += tests/README.md tests/run.py tests/integration
 TESTS += tests/cli/sets_test tests/cli/curves_test tests/cli/jobs_test tests/cli/man_test
 EXTRA_DIST += tests/cli/sets_test tests/cli/curves_test tests/cli/jobs_test tests/cli/man_test
 
-include tests/fuzz/local.mk
 include tests/bench/local.mk
+include tests/fuzz/local.mk

@@ -60,6 +60,23 @@ std::vector<std::uint64_t> values_left(const std::vector<SetBandwidth>& bandwidt
     return left;
 }
 
+std::vector<GpuSet> gpus_of_models(const GpuGraph& graph) {
+    std::vector<std::string> models;
+    std::vector<GpuSet> sets;
+    for (int i = 0; i < graph.size(); ++i) {
+        const std::string& model = graph.gpu(i).model;
+        if (model.empty()) continue;
+        const auto known = std::find(models.begin(), models.end(), model);
+        const auto at = static_cast<std::size_t>(known - models.begin());
+        if (known == models.end()) {
+            models.push_back(model);
+            sets.emplace_back();
+        }
+        sets[at].insert(i);
+    }
+    return sets;
+}
+
 /// Larger for lexicographically lower index lists of equal length: GPU 0 is the highest bit.
 std::uint16_t mirrored(Mask set) {
     std::uint32_t out = 0;
@@ -92,20 +109,24 @@ Result<std::shared_ptr<const BestSets>> BestSets::compile(const GpuGraph& graph)
     const auto left = places_of(table->left_);
     std::vector<std::uint16_t> mirror(sets);
     for (Mask set = 0; set < sets; ++set) mirror[set] = mirrored(set);
+    table->models_ = gpus_of_models(graph);
+    std::vector<std::uint8_t> pure(sets);
+    for (Mask set = 0; set < sets; ++set) pure[set] = table->mixed(GpuSet(set)) ? 0 : 1;
 
     const std::size_t row = static_cast<std::size_t>(table->count_) + 1;
     table->best_.assign(sets * row, 0);
     table->thriftiest_.assign(sets * row, 0);
     for (Mask free = 1; free < sets; ++free) {
-        // The four criteria side by side in one number; the last tells any two sets apart.
+        // The criteria side by side in one number; the last tells any two sets apart.
         std::array<std::uint64_t, max_table_gpus + 1> best{};
         std::array<std::uint64_t, max_table_gpus + 1> thriftiest{};
         for (Mask set = free; set != 0; set = (set - 1) & free) {
             const std::uint64_t fast = speed[set];
             const std::uint64_t thrifty = left[free & ~set];
             const auto size = static_cast<std::size_t>(std::popcount(set));
-            best[size] = std::max(best[size], fast << 32 | thrifty << 16 | mirror[set]);
-            thriftiest[size] = std::max(thriftiest[size], thrifty << 32 | fast << 16 | mirror[set]);
+            const std::uint64_t ends = std::uint64_t{pure[set]} << 48 | mirror[set];
+            best[size] = std::max(best[size], ends | fast << 32 | thrifty << 16);
+            thriftiest[size] = std::max(thriftiest[size], ends | thrifty << 32 | fast << 16);
         }
         for (std::size_t k = 1; k < row; ++k) {
             table->best_[free * row + k] = mirrored(static_cast<Mask>(best[k] & 0xffff));
@@ -130,6 +151,11 @@ std::optional<GpuSet> BestSets::look_up(const std::vector<std::uint16_t>& table,
         return std::nullopt;
     const std::size_t row = static_cast<std::size_t>(count_) + 1;
     return GpuSet(table[free.bits() * row + static_cast<std::size_t>(count)]);
+}
+
+bool BestSets::mixed(GpuSet set) const {
+    return std::count_if(models_.begin(), models_.end(),
+                         [set](GpuSet gpus) { return !(gpus & set).empty(); }) > 1;
 }
 
 SetBandwidth BestSets::bandwidth(GpuSet set) const {
@@ -170,9 +196,10 @@ Result<std::vector<RankedSet>> rank_sets(const BestSets& sets, GpuSet free, int 
     for (std::uint64_t bits = free.bits(); bits != 0; bits = (bits - 1) & free.bits()) {
         const GpuSet set(bits);
         if (set.size() != count || !set.contains(must)) continue;
-        ranked.push_back({set, sets.bandwidth(set), sets.left_gbps(free - set)});
+        ranked.push_back({set, sets.bandwidth(set), sets.left_gbps(free - set), sets.mixed(set)});
     }
     const auto better = [](const RankedSet& a, const RankedSet& b) {
+        if (a.mixed != b.mixed) return b.mixed;
         if (a.bandwidth != b.bandwidth) return a.bandwidth > b.bandwidth;
         if (a.left_gbps != b.left_gbps) return a.left_gbps > b.left_gbps;
         return a.set.indices() < b.set.indices();
@@ -204,9 +231,11 @@ std::string explain(const GpuGraph& graph, const std::vector<RankedSet>& ranked)
         if (speed.total_gbps > speed.bottleneck_gbps)
             out += ", all its rings " + rate_text(speed.total_gbps);
     }
+    if (chosen.mixed) out += "; they are of different models";
     if (ranked.size() == 1) return out + "; no other set is possible";
     const RankedSet& next = ranked[1];
     const std::string rival = to_string(next.set);
+    if (next.mixed && !chosen.mixed) return out + "; the next best, " + rival + ", mixes models";
     if (next.bandwidth.bottleneck_gbps < speed.bottleneck_gbps) {
         return out + "; the next best, " + rival + ", carries " +
                rate_text(next.bandwidth.bottleneck_gbps);

@@ -3,6 +3,7 @@
 // Which k of the free GPUs: compiled once for a node class, then answered by lookup.
 //
 // The best set S of size k within the free set F is the one with, in this order,
+//   0. GPUs of one model, if the node has several: a step takes as long as on the slowest
 //   1. the larger bottleneck(S), 2. the larger total(S)             (set_bandwidth.hpp)
 //   3. the larger value of what stays free, left(F \ S), where left(R) is the sum over j = 2..|R|
 //   of
@@ -48,6 +49,9 @@ class BestSets {
     /// For a job that does not depend on its links: the same with criterion 3 before 1 and 2.
     std::optional<GpuSet> thriftiest(GpuSet free, int count) const;
 
+    /// True where the set has GPUs of different models (GpuGraph::mixed).
+    bool mixed(GpuSet set) const;
+
     /// Constant time; the empty set and sets beyond the node give zeros.
     SetBandwidth bandwidth(GpuSet set) const;
 
@@ -61,6 +65,7 @@ class BestSets {
                                   int count) const;
 
     int count_ = 0;
+    std::vector<GpuSet> models_;           // the GPUs of each model that is known
     std::vector<SetBandwidth> bandwidth_;  // by set
     std::vector<std::uint64_t> left_;      // by set, in MB/s / 4
     std::vector<std::uint16_t> best_;      // [free * (count_ + 1) + k]
@@ -72,6 +77,7 @@ struct RankedSet {
     GpuSet set;
     SetBandwidth bandwidth;
     double left_gbps = 0;  ///< criterion 3
+    bool mixed = false;    ///< criterion 0
 };
 
 /// Every set of `count` GPUs of `free` that contains `must`, best first, at most `limit` of them.

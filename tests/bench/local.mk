@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Benchmarks: `make check` builds them and runs none, `make bench` builds them alone (README.md).
-BENCHMARKS = tests/bench/step_time_bench
+# Benchmarks: `make check` builds them and runs those that have a verdict on the data of the tree, `make bench` builds them alone (README.md).
+BENCHMARKS = tests/bench/best_sets_bench tests/bench/step_time_bench
 check_PROGRAMS += $(BENCHMARKS)
+TESTS += tests/bench/best_sets_bench
 EXTRA_DIST += tests/bench/README.md
 
 .PHONY: bench
 bench: $(BENCHMARKS)
+
+tests_bench_best_sets_bench_SOURCES = tests/bench/best_sets_bench.cpp tests/unit/by_definition.hpp
+tests_bench_best_sets_bench_CPPFLAGS = $(CORE_CPPFLAGS) -DTEST_DATA='"$(abs_top_srcdir)/tests/data"'
+tests_bench_best_sets_bench_LDADD = common/libsluice.la $(JANSSON_LIBS)
 
 tests_bench_step_time_bench_SOURCES = tests/bench/step_time_bench.cpp
 tests_bench_step_time_bench_CPPFLAGS = $(CORE_CPPFLAGS)

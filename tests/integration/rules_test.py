@@ -29,7 +29,7 @@ MAY_INCLUDE = {
     "plugins/spank": ("common/", "plugins/slurm/guard.hpp", "plugins/slurm/log.hpp", "plugins/slurm/built_for.hpp"),
     "plugins/spank/agent": ("common/", "plugins/spank/answer_path.hpp"),
     "contrib/sluice": ("common/",),
-    "tests/bench": ("common/",),
+    "tests/bench": ("common/", "tests/unit/"),
     "tests/fuzz": ("common/",),
     "tests/unit": ("common/", "plugins/"),
 }

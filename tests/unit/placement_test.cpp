@@ -9,6 +9,7 @@
 
 #include "common/placement/best_sets.hpp"
 #include "common/placement/set_bandwidth.hpp"
+#include "tests/unit/by_definition.hpp"
 #include "tests/unit/test_data.hpp"
 
 namespace sluice {
@@ -24,68 +25,6 @@ std::shared_ptr<const BestSets> compile(const GpuGraph& graph) {
     auto sets = BestSets::compile(graph);
     EXPECT_TRUE(sets.ok()) << sets.error().message;
     return *sets;
-}
-
-// --- the definitions, naively
-
-using Ring = std::vector<int>;  // GPUs in the order of the ring
-
-std::vector<Ring> all_rings(const std::vector<int>& gpus) {
-    std::vector<Ring> rings;
-    Ring order = gpus;
-    do {
-        if (order[1] <= order.back()) rings.push_back(order);  // each ring in one direction
-    } while (std::next_permutation(order.begin() + 1, order.end()));
-    return rings;
-}
-
-double slowest_edge(const GpuGraph& graph, const Ring& ring) {
-    double slowest = 1e300;
-    for (std::size_t i = 0; i < ring.size(); ++i)
-        slowest = std::min(slowest, graph.link(ring[i], ring[(i + 1) % ring.size()]).gbps());
-    return slowest;
-}
-
-/// The most rings of `rings` from `first` on, each as often as it fits.
-int pack(const std::vector<Ring>& rings, std::size_t first,
-         std::map<std::pair<int, int>, int>& left, int enough) {
-    int most = 0;
-    for (std::size_t i = first; i < rings.size() && most < enough; ++i) {
-        const Ring& ring = rings[i];
-        bool fits = true;
-        for (std::size_t j = 0; j < ring.size(); ++j)
-            fits = left[std::minmax(ring[j], ring[(j + 1) % ring.size()])]-- > 0 && fits;
-        if (fits) most = std::max(most, 1 + pack(rings, i, left, enough - 1));
-        for (std::size_t j = 0; j < ring.size(); ++j)
-            ++left[std::minmax(ring[j], ring[(j + 1) % ring.size()])];
-    }
-    return most;
-}
-
-SetBandwidth by_definition(const GpuGraph& graph, GpuSet set) {
-    const std::vector<int> gpus = set.indices();
-    if (gpus.size() < 2) return {};
-    if (gpus.size() == 2) {
-        const double rate = graph.link(gpus[0], gpus[1]).gbps();
-        return {rate, rate};
-    }
-    const std::vector<Ring> rings = all_rings(gpus);
-    double bottleneck = 0;
-    for (const Ring& ring : rings) bottleneck = std::max(bottleneck, slowest_edge(graph, ring));
-    if (graph.switched()) return {bottleneck, bottleneck};
-    std::map<std::pair<int, int>, int> left;
-    std::map<int, int> degrees;
-    for (const int a : gpus) {
-        for (const int b : gpus) {
-            if (a == b) continue;
-            left[std::minmax(a, b)] = graph.link(a, b).links;
-            degrees[a] += graph.link(a, b).links;
-        }
-    }
-    int enough = 1000;  // a ring takes two links at each GPU
-    for (const auto& [gpu, degree] : degrees) enough = std::min(enough, degree / 2);
-    const int count = pack(rings, 0, left, enough);
-    return {bottleneck, std::max(bottleneck, count * default_link_gbps)};
 }
 
 /// Remembers, so that a whole table can be checked.
@@ -135,6 +74,7 @@ class Naive {
     }
 
     bool better(GpuSet a, GpuSet b, GpuSet free) {
+        if (graph_.mixed(a) != graph_.mixed(b)) return graph_.mixed(b);
         if (bandwidth(a) != bandwidth(b)) return bandwidth(a) > bandwidth(b);
         if (left(free - a) != left(free - b)) return left(free - a) > left(free - b);
         return a.indices() < b.indices();
@@ -189,9 +129,41 @@ TEST_P(WholeTable, IsTheDefinition) {
 
 INSTANTIATE_TEST_SUITE_P(Machines, WholeTable,
                          testing::Values("dgx1-v100.topo-m.txt", "nvlink-pairs8.topo-m.txt",
-                                         "dgx-a100.topo-m.txt", "pcie8.topo-m.txt",
-                                         "cliques8.topo-m.txt", "power8-4p100.hwloc3.xml",
+                                         "dgx-a100.topo-m.txt", "hgx-h100.topo-m.txt",
+                                         "pcie8.topo-m.txt", "cliques8.topo-m.txt",
+                                         "power8-4p100.hwloc3.xml", "power8-4p100.hwloc1.xml",
                                          "gres.conf"));
+
+// U11: six GPUs of one model and two of another, no links but between the two models.
+TEST(BestSets, NeverMixesModelsUnlessItHasTo) {
+    GpuGraph graph(8);
+    for (int a = 0; a < 8; ++a) {
+        graph.gpu(a).model = a < 6 ? "p100" : "rtx";
+        for (int b = 0; b < a; ++b)
+            graph.set_link(a, b, {a == 6 && b < 6 ? 4 : 0, 100, PciPath::sys});
+    }
+    const auto table = compile(graph);
+    Naive naive(graph);
+    for (std::uint64_t bits = 1; bits < 256; ++bits) {
+        const GpuSet free(bits);
+        for (int k = 1; k <= free.size(); ++k) {
+            const GpuSet best = *table->best(free, k);
+            EXPECT_EQ(to_string(best), to_string(naive.best(free, k)))
+                << k << " of " << to_string(free);
+            const bool possible =
+                (free & GpuSet(0x3f)).size() >= k || (free & GpuSet(0xc0)).size() >= k;
+            EXPECT_EQ(table->mixed(best), !possible) << k << " of " << to_string(free);
+            EXPECT_EQ(table->mixed(*table->thriftiest(free, k)), !possible);
+            EXPECT_EQ(rank_sets(*table, free, k, GpuSet(), 1)->front().set, best);
+        }
+    }
+    EXPECT_EQ(explain(graph, *rank_sets(*table, GpuSet(0b11000001), 2, GpuSet(), 2)),
+              "GPUs 6-7 are joined at 6 GB/s over SYS; the next best, 0,6, mixes models");
+    EXPECT_EQ(
+        explain(graph, *rank_sets(*table, GpuSet(0b10000001), 2, GpuSet(), 2)),
+        "GPUs 0,7 are joined at 6 GB/s over SYS; they are of different models; no other set is "
+        "possible");
+}
 
 TEST(BestSets, RandomGraphsOfUpToSevenGpus) {
     std::mt19937 random(20220503);

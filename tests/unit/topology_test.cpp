@@ -478,6 +478,26 @@ TEST(Fingerprint, TellsLinksAndPathsApart) {
     EXPECT_NE(fingerprint(a), fingerprint(b));
 }
 
+// An XML file cut in half anywhere lacks the end of its root: at every element, before and behind
+// it.
+TEST(HwlocXml, CutAtEveryElementIsOneClearLine) {
+    for (const char* name : {"power8-4p100.hwloc1.xml", "power8-4p100.hwloc2.xml",
+                             "power8-4p100.hwloc3.xml", "dgx2.hwloc3.xml"}) {
+        const std::string text = test_data(std::string("topology/") + name);
+        const std::size_t end = text.rfind("</topology>");
+        std::size_t cuts = 0;
+        for (std::size_t at = 1; at < end + 10; ++at) {
+            if (text[at] != '<' && text[at - 1] != '>' && text[at] != '/') continue;
+            const auto graph = read_topology(std::string_view(text).substr(0, at), "f");
+            ASSERT_FALSE(graph.ok()) << name << " cut at " << at;
+            ASSERT_TRUE(graph.error().message.starts_with("f")) << graph.error().message;
+            ASSERT_EQ(graph.error().message.find('\n'), std::string::npos);
+            ++cuts;
+        }
+        EXPECT_GT(cuts, 400U) << name;
+    }
+}
+
 // Every beginning of every file is read or refused, never more.
 TEST(TopologyFile, CutFilesAreRefusedOrRead) {
     for (const char* name : {"hgx-h100.topo-m.txt", "gres.conf", "power8-4p100.hwloc1.xml"}) {
