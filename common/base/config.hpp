@@ -59,4 +59,7 @@ std::span<const ConfigKeyInfo> config_keys();
 /// "n[1-3,7],login" -> n1 n2 n3 n7 login; leading zeros are kept; at most 65,536 names.
 Result<std::vector<std::string>> expand_hostlist(std::string_view text);
 
+/// The inverse, sorted, each name once: n1 n2 n3 n7 login -> "login,n[1-3,7]".
+std::string compress_hostlist(const std::vector<std::string>& names);
+
 }  // namespace sluice

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "common/base/config.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
 #include "common/base/text.hpp"
 
 namespace sluice {
@@ -83,7 +88,63 @@ Status expand_item(std::string_view item, std::string_view text, std::vector<std
     return {};
 }
 
+struct Numbered {
+    std::int64_t number = 0;
+    std::string digits;
+
+    friend bool operator<(const Numbered& a, const Numbered& b) {
+        return std::tie(a.number, a.digits) < std::tie(b.number, b.digits);
+    }
+};
+
+/// "1-3,7" of sorted numbers; a range goes on while its numbers have the digits that it expands to.
+std::string ranges_of(const std::vector<Numbered>& numbers) {
+    std::string out;
+    for (std::size_t i = 0; i < numbers.size();) {
+        std::size_t last = i;
+        while (last + 1 < numbers.size()) {
+            std::string next = std::to_string(numbers[last].number + 1);
+            const std::size_t width = numbers[i].digits.size();
+            if (next.size() < width) next.insert(0, width - next.size(), '0');
+            if (numbers[last + 1].digits != next) break;
+            ++last;
+        }
+        out += (out.empty() ? "" : ",") + numbers[i].digits;
+        if (last > i) out += "-" + numbers[last].digits;
+        i = last + 1;
+    }
+    return out;
+}
+
 }  // namespace
+
+std::string compress_hostlist(const std::vector<std::string>& names) {
+    std::map<std::string, std::vector<Numbered>> by_prefix;
+    for (const std::string& name : names) {
+        std::size_t digits = 0;
+        while (digits < std::min(name.size(), max_digits) &&
+               name[name.size() - 1 - digits] >= '0' && name[name.size() - 1 - digits] <= '9')
+            ++digits;
+        const std::string number = name.substr(name.size() - digits);
+        by_prefix[name.substr(0, name.size() - digits)].push_back(
+            {parse_integer(number).value_or(-1), number});
+    }
+    std::string out;
+    for (auto& [prefix, numbers] : by_prefix) {
+        std::sort(numbers.begin(), numbers.end());
+        const auto same = [](const Numbered& a, const Numbered& b) { return a.digits == b.digits; };
+        numbers.erase(std::unique(numbers.begin(), numbers.end(), same), numbers.end());
+        if (numbers.front().digits.empty()) {  // a name without a number
+            out += (out.empty() ? "" : ",") + prefix;
+            numbers.erase(numbers.begin());
+        }
+        if (numbers.empty()) continue;
+        const std::string ranges = ranges_of(numbers);
+        const bool single = numbers.size() == 1;
+        out += (out.empty() ? "" : ",") + prefix + (single ? ranges : "[" + ranges + "]");
+    }
+    return out;
+}
 
 Result<std::vector<std::string>> expand_hostlist(std::string_view text) {
     std::vector<std::string> out;

@@ -18,6 +18,9 @@ using Arguments = std::vector<std::string>;
 // sets.cpp
 int topo(const Arguments& arguments);
 int pick(const Arguments& arguments);
+// discover.cpp, collect.cpp: what topo() calls for "discover" and "collect"
+int topo_discover(const Arguments& arguments);
+int topo_collect(const Arguments& arguments);
 // curves.cpp
 int losses(const Arguments& arguments);
 int fit(const Arguments& arguments);

@@ -20,12 +20,30 @@ struct Subcommand {
 constexpr Subcommand subcommands[] = {
     {"topo", topo, "the GPUs of a node class, their links, the best set of each size",
      "usage: sluice topo FILE [--json]\n"
+     "usage: sluice topo discover [--output FILE] [--root DIR] [--report]\n"
+     "usage: sluice topo collect --directory DIR [--nodelist LIST] [--partition NAME]\n"
+     "                           [--timeout SECONDS] [--dry-run] [-- SRUN_OPTION...]\n"
      "\n"
      "Shows the GPUs that FILE describes, how they are joined, and for each number of GPUs\n"
      "the set that Sluice gives on an empty node. FILE: hwloc XML (lstopo --of xml FILE), the\n"
-     "output of nvidia-smi topo -m, or a gres.conf.\n"
+     "output of nvidia-smi topo -m, a gres.conf, or what discover writes.\n"
      "\n"
-     "  --json  one JSON object\n"},
+     "  --json  one JSON object\n"
+     "\n"
+     "discover describes the node that it runs on.\n"
+     "\n"
+     "  --output FILE  write it there (default: standard output)\n"
+     "  --root DIR     read /proc and /sys below DIR\n"
+     "  --report       in the form that collect reads\n"
+     "\n"
+     "collect runs discover on all nodes with GPUs through srun, and writes a file for each\n"
+     "class of nodes and classes.conf with the lines for sluice.conf.\n"
+     "\n"
+     "  --directory DIR       where to, the TopologyDir of sluice.conf\n"
+     "  -w, --nodelist LIST   these nodes (default: those with GPUs that are idle or mixed)\n"
+     "  -p, --partition NAME  nodes of this partition\n"
+     "  --timeout SECONDS     for starting and answering together (default: 120)\n"
+     "  --dry-run             say what would change and write nothing\n"},
     {"pick", pick, "the best GPUs of those that are free, why, and the runners-up",
      "usage: sluice pick --topology FILE --count K [--free LIST] [--must LIST] [--json]\n"
      "\n"

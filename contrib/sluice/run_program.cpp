@@ -13,6 +13,7 @@
 #include <csignal>
 #include <string_view>
 #include <system_error>
+#include <thread>
 
 #include "common/base/descriptor.hpp"
 
@@ -21,7 +22,11 @@ extern char** environ;
 namespace sluice::cli {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr std::size_t max_err_bytes = 4096;
+constexpr std::chrono::seconds grace{5};  // from SIGTERM to SIGKILL
+constexpr std::chrono::milliseconds look_again{20};
 
 struct Pipe {
     Descriptor read;
@@ -81,11 +86,62 @@ bool drain(const Descriptor& from, std::string& to, std::size_t limit) {
     return count > 0;
 }
 
+// Ends a child step by step.
+class Watch {
+  public:
+    Watch(pid_t child, std::chrono::seconds limit)
+        : child_(child), limited_(limit.count() > 0), next_(Clock::now() + limit) {}
+
+    /// For poll(): until the next step.
+    int milliseconds() const {
+        if (!limited_) return -1;
+        const auto left =
+            std::chrono::duration_cast<std::chrono::milliseconds>(next_ - Clock::now()).count();
+        return static_cast<int>(std::clamp<std::int64_t>(left + 1, 0, 60'000));
+    }
+
+    /// Takes a step where it is time; false when there is none left.
+    bool go_on() {
+        if (!limited_ || Clock::now() < next_) return true;
+        if (signals_ == 2) return false;
+        ::kill(child_, signals_ == 0 ? SIGTERM : SIGKILL);
+        next_ = Clock::now() + (signals_ == 0 ? grace : std::chrono::seconds(1));
+        ++signals_;
+        return true;
+    }
+
+    void kill_now() {
+        ::kill(child_, SIGKILL);
+        limited_ = true;
+        signals_ = 2;
+        next_ = Clock::now() + std::chrono::seconds(1);
+    }
+
+    /// Its end; false where it does not come.
+    bool wait(int& status) {
+        for (;;) {
+            const pid_t ended = ::waitpid(child_, &status, limited_ ? WNOHANG : 0);
+            if (ended == child_) return true;
+            if (ended < 0 && errno != EINTR) return false;
+            if (!go_on()) return false;
+            if (ended == 0) std::this_thread::sleep_for(look_again);
+        }
+    }
+
+    bool passed() const { return signals_ > 0; }
+
+  private:
+    const pid_t child_;
+    bool limited_;
+    Clock::time_point next_;
+    int signals_ = 0;
+};
+
 }  // namespace
 
 Result<ProgramOutput> run_program(const std::vector<std::string>& words,
                                   const std::vector<std::string>& environment,
-                                  std::size_t max_bytes) {
+                                  std::size_t max_bytes, std::chrono::seconds time_limit) {
     const auto failed = [&](const std::string& what) {
         return Error{ErrorCode::unreachable, words[0] + ": " + what};
     };
@@ -103,29 +159,33 @@ Result<ProgramOutput> run_program(const std::vector<std::string>& words,
     if (const int error = ::posix_spawnp(&child, words[0].c_str(), actions.get(), nullptr,
                                          pointers(arguments).data(), pointers(variables).data())) {
         return failed("cannot be started (" + std::generic_category().message(error) +
-                      "): Slurm's commands have to be in PATH");
+                      "): it has to be in PATH");
     }
     out.write.reset();
     err.write.reset();
 
     ProgramOutput result;
+    Watch watch(child, time_limit);
     while (out.read.is_open() || err.read.is_open()) {
         std::array<pollfd, 2> waits{{{out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}}};
-        if (::poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) break;
+        if (::poll(waits.data(), waits.size(), watch.milliseconds()) < 0 && errno != EINTR) break;
         // One byte beyond the limit tells that there was more.
         if (waits[0].revents != 0 && !drain(out.read, result.out, max_bytes + 1)) out.read.reset();
         if (waits[1].revents != 0 && !drain(err.read, result.err, max_err_bytes)) err.read.reset();
         if (result.out.size() > max_bytes) {
-            ::kill(child, SIGKILL);
+            watch.kill_now();
             break;
         }
+        if (!watch.go_on()) break;
     }
     int status = 0;
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
+    const bool ended = watch.wait(status);
     if (result.out.size() > max_bytes)
         return failed("printed more than " + std::to_string(max_bytes >> 20) + " MiB");
-    if (!WIFEXITED(status)) return failed("died of signal " + std::to_string(WTERMSIG(status)));
+    result.timed_out = watch.passed();
+    if (result.timed_out) return result;
+    if (!ended || !WIFEXITED(status))
+        return failed("died of signal " + std::to_string(WTERMSIG(status)));
     result.exit_status = WEXITSTATUS(status);
     return result;
 }

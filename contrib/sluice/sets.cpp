@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// sluice topo, sluice pick: what the controller would choose, with no controller.
+// sluice topo FILE, sluice pick: what the controller would choose, with no controller.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -27,6 +27,10 @@ Result<GpuGraph> read_input(const std::string& path) {
 
 std::string or_dash(const std::string& text) {
     return text.empty() ? "-" : text;
+}
+
+std::string number_or_dash(int number) {
+    return number < 0 ? "-" : std::to_string(number);
 }
 
 std::string link_name(const GpuLink& link) {
@@ -59,12 +63,13 @@ Json json_text_or_none(const std::string& text) {
 }
 
 // --- topo
-void print_gpus(const GpuGraph& graph) {
-    std::printf("%-5s%-14s%-6s%-24s %s\n", "GPU", "PCI bus id", "NUMA", "CPUs", "model");
-    for (int i = 0; i < graph.size(); ++i) {
+void print_gpus(const GpuGraph& graph, GpuSet set) {
+    std::printf("%-5s%-14s%-7s%-6s%-24s %s\n", "GPU", "PCI bus id", "minor", "NUMA", "CPUs",
+                "model");
+    for (const int i : set.indices()) {
         const Gpu& gpu = graph.gpu(i);
-        std::printf("%-5d%-14s%-6s%-24s %s\n", i, or_dash(gpu.pci_bus_id).c_str(),
-                    gpu.numa < 0 ? "-" : std::to_string(gpu.numa).c_str(),
+        std::printf("%-5d%-14s%-7s%-6s%-24s %s\n", i, or_dash(gpu.pci_bus_id).c_str(),
+                    number_or_dash(gpu.minor).c_str(), number_or_dash(gpu.numa).c_str(),
                     or_dash(gpu.cpus).c_str(), or_dash(gpu.model).c_str());
     }
 }
@@ -80,10 +85,22 @@ void print_links(const GpuGraph& graph) {
     std::printf("\n");
 }
 
+void print_nics(const GpuGraph& graph) {
+    if (graph.nics().empty()) return;
+    std::printf("\nNICs, and the path from each to GPU\n%-30s", "");
+    for (int b = 0; b < graph.size(); ++b) std::printf("%-6d", b);
+    for (const Nic& nic : graph.nics()) {
+        std::printf("\n%-15s %-13s ", nic.name.c_str(), or_dash(nic.pci_bus_id).c_str());
+        for (const PciPath path : nic.paths) std::printf("%-6s", path_name(path));
+    }
+    std::printf("\n");
+}
+
 void print_topology(const GpuGraph& graph, const BestSets* sets) {
     std::printf("%d GPU%s, %s\n\n", graph.size(), graph.size() == 1 ? "" : "s", kind_of(graph));
-    print_gpus(graph);
+    print_gpus(graph, GpuSet::first(graph.size()));
     print_links(graph);
+    print_nics(graph);
     if (sets != nullptr) {
         std::printf("\nbest set of each size on an empty node (GB/s in one direction)\n");
         std::printf("%-6s%-13s%-11s%s\n", "size", "slowest edge", "all rings", "GPUs");
@@ -105,6 +122,7 @@ Json json_topology(const GpuGraph& graph, const BestSets* sets) {
         Json entry = json_object();
         json_put(entry, "index", json_integer(i));
         json_put(entry, "pci_bus_id", json_text_or_none(gpu.pci_bus_id));
+        json_put(entry, "minor", gpu.minor < 0 ? json_none() : json_integer(gpu.minor));
         json_put(entry, "numa", gpu.numa < 0 ? json_none() : json_integer(gpu.numa));
         json_put(entry, "cpus", json_text_or_none(gpu.cpus));
         json_put(entry, "model", json_text_or_none(gpu.model));
@@ -126,6 +144,18 @@ Json json_topology(const GpuGraph& graph, const BestSets* sets) {
             json_add(links, std::move(entry));
         }
     }
+    Json nics = json_array();
+    for (const Nic& nic : graph.nics()) {
+        Json entry = json_object();
+        json_put(entry, "name", json_text(nic.name));
+        json_put(entry, "pci_bus_id", json_text_or_none(nic.pci_bus_id));
+        json_put(entry, "numa", nic.numa < 0 ? json_none() : json_integer(nic.numa));
+        Json paths = json_array();
+        for (const PciPath path : nic.paths)
+            json_add(paths, path == PciPath::unknown ? json_none() : json_text(path_name(path)));
+        json_put(entry, "paths", std::move(paths));
+        json_add(nics, std::move(entry));
+    }
     Json best_sets = json_array();
     for (int k = 1; sets != nullptr && k <= graph.size(); ++k) {
         const GpuSet best = *sets->best(GpuSet::first(graph.size()), k);
@@ -139,6 +169,7 @@ Json json_topology(const GpuGraph& graph, const BestSets* sets) {
     json_put(out, "switched", json_bool(graph.switched()));
     json_put(out, "informative", json_bool(graph.informative()));
     json_put(out, "links", std::move(links));
+    json_put(out, "nics", std::move(nics));
     json_put(out, "best", std::move(best_sets));
     json_put(out, "fingerprint", json_text(fingerprint(graph)));
     return out;
@@ -158,12 +189,20 @@ Json json_pci_bus_ids(const GpuGraph& graph, GpuSet set) {
     return out;
 }
 
+Json json_cpus(const GpuGraph& graph, GpuSet set) {
+    Json out = json_array();
+    for (const int gpu : set.indices()) json_add(out, json_text_or_none(graph.gpu(gpu).cpus));
+    return out;
+}
+
 void print_pick_json(const GpuGraph& graph, const std::vector<RankedSet>& ranked,
                      const std::string& why) {
     const Json out = json_object();
     const RankedSet& chosen = ranked.front();
     json_put(out, "gpus", json_set(chosen.set));
     json_put(out, "pci_bus_ids", json_pci_bus_ids(graph, chosen.set));
+    json_put(out, "cpus", json_cpus(graph, chosen.set));
+    json_put(out, "mixed", json_bool(chosen.mixed));
     put_bandwidth(out, chosen.bandwidth);
     json_put(out, "why", json_text(why));
     Json alternatives = json_array();
@@ -180,8 +219,7 @@ void print_pick_json(const GpuGraph& graph, const std::vector<RankedSet>& ranked
 void print_pick(const GpuGraph& graph, const std::vector<RankedSet>& ranked,
                 const std::string& why) {
     std::printf("GPUs %s (local indices)\n", to_string(ranked.front().set).c_str());
-    for (const int gpu : ranked.front().set.indices())
-        std::printf("  %-4d%s\n", gpu, or_dash(graph.gpu(gpu).pci_bus_id).c_str());
+    print_gpus(graph, ranked.front().set);
     std::printf("why: %s\n", why.c_str());
     if (ranked.size() < 2) return;
     std::printf("\nrunners-up    slowest edge  all rings  (GB/s)\n");
@@ -195,10 +233,15 @@ void print_pick(const GpuGraph& graph, const std::vector<RankedSet>& ranked,
 }  // namespace
 
 int topo(const Arguments& arguments) {
+    if (!arguments.empty() && arguments.front() == "discover")
+        return topo_discover({arguments.begin() + 1, arguments.end()});
+    if (!arguments.empty() && arguments.front() == "collect")
+        return topo_collect({arguments.begin() + 1, arguments.end()});
     const auto options = Options::parse(arguments, {{"--json", false}}, 1);
     if (!options) return fail("topo", options.error());
     if (options->operands().empty())
-        return fail("topo", {ErrorCode::usage, "name a file: sluice topo FILE [--json]"});
+        return fail("topo", {ErrorCode::usage,
+                             "name a file: sluice topo FILE [--json]; or discover, or collect"});
     const auto graph = read_input(options->operands().front());
     if (!graph) return fail("topo", graph.error());
     const auto sets = BestSets::compile(*graph);  // fails for nodes too large: shown without

@@ -2,8 +2,10 @@
 #include "common/base/config.hpp"
 
 #include <gtest/gtest.h>
+
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
 
 #include <filesystem>
 #include <fstream>
@@ -201,6 +203,30 @@ TEST(Hostlist, Expands) {
     EXPECT_EQ(*expand_hostlist("r[1-2]n[1-2]"), (Names{"r1n1", "r1n2", "r2n1", "r2n2"}));
     EXPECT_EQ(*expand_hostlist("a.b_c-1"), Names{"a.b_c-1"});
     EXPECT_EQ(expand_hostlist("n[0-65535]")->size(), 65536u);
+}
+
+TEST(Hostlist, CompressIsTheInverse) {
+    const auto compress = [](const char* list) {
+        return compress_hostlist(*expand_hostlist(list));
+    };
+    EXPECT_EQ(compress("n3,n1,login,n2,n7,n3"), "login,n[1-3,7]");
+    EXPECT_EQ(compress("n[9-11]"), "n[9-11]");
+    EXPECT_EQ(compress("n[08-12]"), "n[08-12]");
+    EXPECT_EQ(compress("n08,n9,n10"), "n[08,9-10]");
+    EXPECT_EQ(compress("n1,n01,n001"), "n[001,01,1]");
+    EXPECT_EQ(compress("n,n1"), "n,n1");
+    EXPECT_EQ(compress("r[1-2]n[1-2]"), "r1n[1-2],r2n[1-2]");
+    EXPECT_EQ(compress("n1-ib,n2-ib"), "n1-ib,n2-ib");
+    EXPECT_EQ(compress("a12345678901"), "a12345678901");
+    EXPECT_EQ(compress_hostlist({}), "");
+    for (const char* list :
+         {"n[1-3,7],login", "n[008-1011],x[0,00,000]", "a[99999999-100000001]"}) {
+        auto names = *expand_hostlist(list);
+        auto again = *expand_hostlist(compress_hostlist(names));
+        std::sort(names.begin(), names.end());
+        std::sort(again.begin(), again.end());
+        EXPECT_EQ(names, again) << list;
+    }
 }
 
 TEST(Hostlist, Malformed) {

@@ -337,6 +337,68 @@ TEST(BestSets, UnknownLinksMeanLowestIndices) {
     }
 }
 
+// U12, as far as one node decides: ones and twos break one island, a four finds the other whole.
+TEST(BestSets, SmallJobsKeepAnIslandWhole) {
+    const auto table = compile(read_file("cliques8.topo-m.txt"));
+    for (const std::vector<int>& jobs :
+         {std::vector<int>{1, 2, 1}, {2, 1, 1}, {1, 1, 2}, {1, 1, 1, 1}, {2, 2}}) {
+        GpuSet free = GpuSet::first(8);
+        for (const int count : jobs) free = free - *table->best(free, count);
+        ASSERT_EQ(free.size(), 4);
+        EXPECT_EQ(table->bandwidth(free), table->bandwidth(GpuSet(0b01010101))) << to_string(free);
+    }
+    // An island comes back whole: a two of before ends, the next one goes where the other ones are.
+    const GpuSet two = *table->best(GpuSet::first(8), 2);
+    const GpuSet one = *table->best(GpuSet::first(8) - two, 1);
+    const GpuSet next = *table->best(GpuSet::first(8) - one, 2);
+    EXPECT_TRUE(GpuSet((one.bits() & 0x55) != 0 ? 0x55 : 0xaa).contains(one | next))
+        << to_string(one) << " and " << to_string(next);
+}
+
+// U16, as far as one node decides: random begins and ends; no GPU is given twice, all are free at
+// the end.
+TEST(BestSets, RandomJobsNeverShareAGpu) {
+    std::mt19937 random(16);
+    for (const char* machine : {"dgx1-v100.topo-m.txt", "pcie16.topo-m.txt"}) {
+        const auto table = compile(read_file(machine));
+        const GpuSet all = GpuSet::first(table->size());
+        GpuSet free = all;
+        std::vector<GpuSet> jobs;
+        for (int step = 0; step < 5000; ++step) {
+            if (!jobs.empty() && random() % 2 == 0) {
+                std::swap(jobs[random() % jobs.size()], jobs.back());
+                ASSERT_TRUE((free & jobs.back()).empty());
+                free = free | jobs.back();
+                jobs.pop_back();
+            } else {
+                const int count = 1 + static_cast<int>(random() % 4);
+                const auto set = table->best(free, count);
+                ASSERT_EQ(set.has_value(), free.size() >= count);
+                if (!set) continue;
+                ASSERT_TRUE(free.contains(*set) && set->size() == count);
+                free = free - *set;
+                jobs.push_back(*set);
+            }
+            GpuSet owned = free;
+            for (const GpuSet job : jobs) {
+                ASSERT_TRUE((owned & job).empty());
+                owned = owned | job;
+            }
+            ASSERT_TRUE(owned == all);
+        }
+    }
+}
+
+// U4: the two GPUs of two sockets; which cores are near is known of each.
+TEST(BestSets, GpusOfTwoSocketsKnowTheirCores) {
+    const auto graph = graph_of_gres({{"", "0-63", ""}, {"", "64-127", ""}});
+    ASSERT_TRUE(graph.ok());
+    EXPECT_EQ(*compile(*graph)->best(GpuSet::first(2), 2), GpuSet::first(2));
+    EXPECT_EQ(graph->gpu(0).numa, 0);
+    EXPECT_EQ(graph->gpu(1).numa, 1);
+    EXPECT_EQ(graph->link(0, 1).path, PciPath::sys);
+}
+
 TEST(BestSets, RefusesWhatTheNodeLacks) {
     const auto table = compile(read_file("dgx1-v100.topo-m.txt"));
     EXPECT_FALSE(table->best(GpuSet::first(8), 9));
