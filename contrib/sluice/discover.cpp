@@ -91,7 +91,9 @@ std::vector<DriverGpu> driver_gpus(const std::string& root) {
     const std::string folder = root + "/proc/driver/nvidia/gpus";
     std::vector<DriverGpu> gpus;
     for (const std::string& bus : names_in(folder)) {
-        const auto information = read_file(folder + "/" + bus + "/information", most_proc_bytes);
+        std::string file = folder;
+        file.append("/").append(bus).append("/information");
+        const auto information = read_file(file, most_proc_bytes);
         gpus.push_back({bus, information ? minor_in(*information) : -1});
     }
     return gpus;
@@ -103,11 +105,12 @@ std::vector<std::string> cut_gpus(const std::string& root) {
     std::vector<std::string> cut;
     for (const std::string& gpu : names_in(folder)) {
         if (!gpu.starts_with("gpu")) continue;
-        for (const std::string& instance : names_in(folder + "/" + gpu + "/mig")) {
-            if (!instance.starts_with("gi")) continue;
+        std::string slices = folder;
+        slices.append("/").append(gpu).append("/mig");
+        const auto instances = names_in(slices);
+        if (std::any_of(instances.begin(), instances.end(),
+                        [](const std::string& each) { return each.starts_with("gi"); }))
             cut.push_back(gpu.substr(3));
-            break;
-        }
     }
     return cut;
 }
@@ -250,6 +253,7 @@ Result<GpuGraph> discover_gpus(const std::string& root, std::string& note) {
     }
     if (driver.empty()) return graph;
     std::vector<std::string> buses;
+    buses.reserve(driver.size());
     for (const DriverGpu& each : driver) buses.push_back(each.pci_bus_id);
     if (Status same = same_gpus(*graph, buses, "NVIDIA's driver"); !same) return same.error();
     graph = add_minors(*std::move(graph), driver);
