@@ -15,8 +15,6 @@ contrib_sluice_sluice_SOURCES = \
 	contrib/sluice/node_report.hpp \
 	contrib/sluice/run_program.cpp \
 	contrib/sluice/run_program.hpp \
-	contrib/sluice/sets.cpp \
-	contrib/sluice/write_file.cpp \
-	contrib/sluice/write_file.hpp
+	contrib/sluice/sets.cpp
 contrib_sluice_sluice_CPPFLAGS = $(CORE_CPPFLAGS)
 contrib_sluice_sluice_LDADD = common/libsluice.la $(JANSSON_LIBS)

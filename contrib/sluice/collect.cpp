@@ -19,7 +19,6 @@
 #include "contrib/sluice/node_classes.hpp"
 #include "contrib/sluice/node_report.hpp"
 #include "contrib/sluice/run_program.hpp"
-#include "contrib/sluice/write_file.hpp"
 
 namespace sluice::cli {
 namespace {

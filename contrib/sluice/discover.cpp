@@ -20,7 +20,6 @@
 #include "contrib/sluice/command.hpp"
 #include "contrib/sluice/node_report.hpp"
 #include "contrib/sluice/run_program.hpp"
-#include "contrib/sluice/write_file.hpp"
 
 namespace sluice::cli {
 namespace {

@@ -45,7 +45,7 @@ constexpr Subcommand subcommands[] = {
      "  --timeout SECONDS     for starting and answering together (default: 120)\n"
      "  --dry-run             say what would change and write nothing\n"},
     {"pick", pick, "the best GPUs of those that are free, why, and the runners-up",
-     "usage: sluice pick --topology FILE --count K [--free LIST] [--must LIST] [--json]\n"
+     "usage: sluice pick --topology FILE --count K [--free LIST] [--must LIST] [--why] [--json]\n"
      "\n"
      "Names the K GPUs that Sluice gives. LIST: local indices like 0,2,4-6.\n"
      "\n"
@@ -53,6 +53,7 @@ constexpr Subcommand subcommands[] = {
      "  --count K        how many GPUs\n"
      "  --free LIST      those that are free (default: all)\n"
      "  --must LIST      those that have to be in the set\n"
+     "  --why            the criteria in numbers, beside those of other sets\n"
      "  --json           one JSON object\n"},
     {"losses", losses, "the losses found in a log",
      "usage: sluice losses FILE [--key K] [--format F] [--json]\n"

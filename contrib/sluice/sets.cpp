@@ -8,6 +8,7 @@
 #include "common/base/json.hpp"
 #include "common/base/text.hpp"
 #include "common/placement/best_sets.hpp"
+#include "common/placement/node_choice.hpp"
 #include "contrib/sluice/command.hpp"
 
 namespace sluice::cli {
@@ -230,6 +231,38 @@ void print_pick(const GpuGraph& graph, const std::vector<RankedSet>& ranked,
     }
 }
 
+/// The criteria in numbers, beside what the whole node would give and what taking the first free
+/// ones gives.
+void print_criteria(const BestSets& sets, const std::vector<RankedSet>& ranked, GpuSet free) {
+    const auto row = [&](const char* title, GpuSet set, GpuSet left) {
+        const SetBandwidth bandwidth = sets.bandwidth(set);
+        PlacementShape shape;
+        shape.gpus = shape.most_per_node = set.size();
+        shape.nodes = 1;
+        shape.slowest_gbps = bandwidth.total_gbps;
+        std::printf("%-18s%-14s%-14s%-11s%-7s%s\n", title, to_string(set).c_str(),
+                    format_number(bandwidth.bottleneck_gbps).c_str(),
+                    format_number(bandwidth.total_gbps).c_str(),
+                    format_fixed(PriorStepTime()(shape), 2).c_str(),
+                    format_fixed(sets.left_gbps(left), 0).c_str());
+    };
+    std::printf("\n%-18s%-14s%-14s%-11s%-7s%s\n", "", "GPUs", "slowest edge", "all rings", "step",
+                "left for others");
+    const int count = ranked.front().set.size();
+    for (const RankedSet& each : ranked)
+        row(&each == &ranked.front() ? "chosen" : "runner-up", each.set, free - each.set);
+    GpuSet first;
+    for (const int gpu : free.indices()) {
+        if (first.size() < count) first.insert(gpu);
+    }
+    row("first free ones", first, free - first);
+    const GpuSet all = GpuSet::first(sets.size());
+    const GpuSet best = *sets.best(all, count);
+    row("on the idle node", best, all - best);
+    std::printf(
+        "step: time of a step, relative to computing alone, of a job that nothing is known of\n");
+}
+
 }  // namespace
 
 int topo(const Arguments& arguments) {
@@ -259,6 +292,7 @@ int pick(const Arguments& arguments) {
                                          {"--count", true},
                                          {"--free", true},
                                          {"--must", true},
+                                         {"--why", false},
                                          {"--json", false}},
                                         0);
     if (!options) return fail("pick", options.error());
@@ -291,6 +325,7 @@ int pick(const Arguments& arguments) {
         print_pick_json(*graph, *ranked, why);
     else
         print_pick(*graph, *ranked, why);
+    if (options->has("--why") && !options->has("--json")) print_criteria(**sets, *ranked, *free);
     return 0;
 }
 
