@@ -60,6 +60,7 @@ class Cluster:
         self.conf = conf
         self.nodes = self.description.node_names
         self.ports = {}
+        self.programs = _built_programs()
         self._children = {}
 
     @classmethod
@@ -75,6 +76,7 @@ class Cluster:
         cluster = cls(directory, stock=record["stock"], dbd=record["dbd"])
         cluster.nodes = record["nodes"]
         cluster.ports = record["ports"]
+        cluster.programs = record.get("programs") or cluster.programs
         return cluster
 
     def __enter__(self):
@@ -98,18 +100,22 @@ class Cluster:
 
     def start(self):
         """Returns when every node is idle. On failure nothing is left running, and the ClusterError says which daemon it was."""
-        _require_root()
-        self.layout.make_root()
+        self.make_room()
         with self._lock(wait=False):
-            if processes.find(self.directory):
-                raise ClusterError(f"a cluster is running in {self.directory}: stop it first")
+            self._refuse_a_second()
             try:
                 self._write_files()
                 self._start_daemons()
             except BaseException:
-                self._end_processes()
+                processes.kill_all(self.directory)  # there is nothing that they would have to save
                 ports.release(self.directory)
                 raise
+
+    def make_room(self):
+        """Makes the folder, or raises because a cluster cannot be started in it."""
+        _require_root()
+        self.layout.make_root()
+        self._refuse_a_second()
 
     def stop(self):
         """Ends every daemon and job, whatever state they are in. ClusterError if anything survives. May be called twice."""
@@ -162,8 +168,11 @@ class Cluster:
         return {"SLURM_CONF": str(self.layout.slurm_conf)}
 
     def client_environment(self):
-        """The whole environment of a client: the caller's, without another Slurm's variables, and environment()."""
-        return processes.client_environment(self.directory)
+        """The whole environment of a client: the caller's, without another Slurm's variables, with environment() and the build's programs."""
+        environment = processes.client_environment(self.directory)
+        if self.programs:
+            environment["PATH"] = os.pathsep.join(filter(None, (self.programs, environment.get("PATH"))))
+        return environment
 
     def run(self, argv, *, user=None, check=True, timeout=120, input=None, env=None, cwd=None):
         """Runs a command as a client of the cluster, as `user` if given, in the folder jobs/ unless `cwd` says otherwise.
@@ -252,6 +261,10 @@ class Cluster:
         lines = self.query(["scontrol", "-o", "-d", "show", kind], seconds=seconds).stdout.splitlines()
         return [line for line in lines if line.startswith(("JobId=", "NodeName="))]
 
+    def _refuse_a_second(self):
+        if processes.find(self.directory):
+            raise ClusterError(f"a cluster is running in {self.directory}: stop it first")
+
     def _check_name(self, daemon):
         if daemon not in self.daemons:
             raise UsageError(f"no daemon '{daemon}' in {self.directory}: there are {', '.join(self.daemons)}")
@@ -304,7 +317,8 @@ class Cluster:
             _write(layout.etc / "sluice.conf", config_files.sluice_conf(layout, self._copy_topologies(), self.sluice))
         (layout.secret / "munge.key").write_bytes(secrets.token_bytes(128))
         (layout.secret / "munge.key").chmod(0o600)
-        _write(layout.record, json.dumps({"release": releases.own(), "stock": self.stock, "dbd": self.dbd, "nodes": self.nodes, "ports": self.ports}, indent=1))
+        _write(layout.record, json.dumps({"release": releases.own(), "stock": self.stock, "dbd": self.dbd, "nodes": self.nodes,
+                                          "ports": self.ports, "programs": self.programs}, indent=1))
 
     def _copy_topologies(self):
         """Puts each topology file where Sluice looks for it. Returns (file name, host list) of every group that has one."""
@@ -342,7 +356,8 @@ class Cluster:
         script = self.layout.secret / "system_tables.sql"
         _write(script, sql)
         with open(script, encoding="utf-8") as tables:
-            child = self._spawn("mariadbd", ["--bootstrap"], tables)
+            # It hears no SIGTERM and leaves nothing worth saving: no pid file, so that who stops the cluster does not wait for it.
+            child = self._spawn("mariadbd", ["--bootstrap"], tables, pid_file=False)
         wait_for(lambda: child.poll() is not None, _READY_SECONDS, "the end of mariadbd --bootstrap")
         if child.returncode:
             raise ClusterError(f"mariadbd --bootstrap ended with status {child.returncode}; {self._tail('mariadbd')}")
@@ -375,13 +390,14 @@ class Cluster:
         self._spawn(daemon)
         self._wait_ready(daemon)
 
-    def _spawn(self, daemon, options=(), stdin=subprocess.DEVNULL):
+    def _spawn(self, daemon, options=(), stdin=subprocess.DEVNULL, pid_file=True):
         if daemon in self._children:
             self._children[daemon].wait(_STOP_SECONDS)
         argv, variables = self._command(daemon)
         child = processes.spawn([*argv, *options], self.directory, self.layout.output_file(daemon), variables, stdin)
         self._children[daemon] = child
-        _write(self.layout.pid_file(daemon), f"{child.pid}\n")
+        if pid_file:
+            _write(self.layout.pid_file(daemon), f"{child.pid}\n")
         return child
 
     def _wait_ready(self, daemon):
@@ -466,6 +482,12 @@ class Cluster:
         for child in self._children.values():
             child.poll()
         return left
+
+
+def _built_programs():
+    """The folder of the build tree's `sluice`; None without one."""
+    tool = installation.built_tool()
+    return str(tool.parent) if tool else None
 
 
 def _require_root():

@@ -8,9 +8,12 @@ import signal
 import sys
 import time
 
-from . import installation, processes, releases
+from . import processes, releases
 from .cluster import Cluster
 from .errors import ClusterError, UsageError
+
+# How the caller's shell, which is on the other side of contrib/with-release, calls this program.
+_CALLED_AS = "SLUICE_CLUSTER_CALLED_AS"
 
 
 def main(argv):
@@ -32,6 +35,7 @@ def main(argv):
         print(f"cluster: {error}", file=sys.stderr)
         return ClusterError.exit_code
     except KeyboardInterrupt:
+        print("cluster: interrupted", file=sys.stderr)
         return 128 + signal.SIGINT
 
 
@@ -44,8 +48,12 @@ def _go_to_release(arguments, argv):
     if arguments.command is _env:
         raise ClusterError(f"the cluster's Slurm is {release}, of which this shell has no programs: "
                            f"{_self()} run {shlex.quote(arguments.directory)} -- bash")
+    if starts:
+        # What cannot be is said before minutes are spent on bringing the release; and the folder has to be there to be shared.
+        _cluster(arguments).make_room()
     variables = {"SLUICE_BUILD": releases.build(release)} if starts and not arguments.plugin_dir else {}
-    releases.run_again(release, os.path.realpath(sys.argv[0]), argv, **variables)
+    releases.run_again(release, os.path.realpath(sys.argv[0]), argv, os.path.realpath(arguments.directory),
+                       **variables, **{_CALLED_AS: sys.argv[0]})
 
 
 def _parser():
@@ -63,8 +71,8 @@ def _parser():
     start.add_argument("--plugin-dir", action="append", default=[], metavar="FOLDER",
                        help="where Sluice's plugins are, may be given again; default: the build tree $SLUICE_BUILD, else as installed")
     start.add_argument("--stock", action="store_true", help="plain Slurm, without Sluice")
-    start.add_argument("--release", metavar="RELEASE", choices=("22.05", "24.11"),
-                       help="of Slurm, 22.05 or 24.11; default: this machine's. Another one is brought and Sluice built for it, see contrib/with-release")
+    start.add_argument("--release", metavar="RELEASE", type=_release,
+                       help="of Slurm, one of contrib/with-release --releases; default: this machine's. Another one is brought and Sluice built for it")
     start.add_argument("--no-dbd", action="store_true", help="no accounting: neither MariaDB nor slurmdbd")
 
     _command(commands, "stop", _stop, "end every process of the cluster, jobs included")
@@ -109,12 +117,26 @@ def _signal(text):
         raise argparse.ArgumentTypeError(f"'{text}' is not a signal: give a number or a name such as 9 or KILL") from None
 
 
-def _start(arguments):
+def _release(text):
+    known = releases.known()
+    if text in known:
+        return text
+    series = next((release for release in known if text.startswith(f"{release}.")), None)
+    raise argparse.ArgumentTypeError(f"write {series}: Debian decides which release of that series it has" if series
+                                     else f"'{text}' is none of {', '.join(known)}")
+
+
+def _cluster(arguments):
+    """The one to be started."""
     if arguments.stock and (arguments.sluice or arguments.plugin_dir):
         raise UsageError("--stock leaves Sluice out, so --sluice and --plugin-dir make no sense with it")
+    return Cluster(arguments.directory, arguments.description, stock=arguments.stock, dbd=not arguments.no_dbd,
+                   plugin_dirs=arguments.plugin_dir, sluice=dict(arguments.sluice), settings=dict(arguments.set), conf=arguments.conf)
+
+
+def _start(arguments):
     began = time.monotonic()
-    cluster = Cluster(arguments.directory, arguments.description, stock=arguments.stock, dbd=not arguments.no_dbd,
-                      plugin_dirs=arguments.plugin_dir, sluice=dict(arguments.sluice), settings=dict(arguments.set), conf=arguments.conf)
+    cluster = _cluster(arguments)
     cluster.start()
     groups = ", ".join(f"{group.host_list} with {group.gpus} fake GPUs each" for group in cluster.description.groups)
     mode = "stock Slurm" if arguments.stock else "Slurm with Sluice"
@@ -122,8 +144,10 @@ def _start(arguments):
         if " error: sluice: " in line:
             print(f"cluster: {line.partition(' error: ')[2]}", file=sys.stderr)
     print(f"{mode} runs in {cluster.directory}: {groups} (started in {time.monotonic() - began:.1f} s)")
-    print(f"use it:  eval \"$({_self()} env {shlex.quote(str(cluster.directory))})\"")
-    print(f"end it:  {_self()} stop {shlex.quote(str(cluster.directory))}")
+    name = shlex.quote(str(cluster.directory))
+    # The programs of another release are not to be had by setting variables.
+    print(f"use it:  {_self()} run {name} -- bash" if _CALLED_AS in os.environ else f"use it:  eval \"$({_self()} env {name})\"")
+    print(f"end it:  {_self()} stop {name}")
     return 0
 
 
@@ -136,15 +160,17 @@ def _stop(arguments):
 
 
 def _env(arguments):
-    for key, value in Cluster.attach(arguments.directory).environment().items():
+    cluster = Cluster.attach(arguments.directory)
+    for key, value in cluster.environment().items():
         print(f"export {key}={shlex.quote(value)}")
-    if tool := installation.built_tool():
-        print(f"export PATH={shlex.quote(str(tool.parent))}:\"$PATH\"")
+    if cluster.programs:
+        print(f"export PATH={shlex.quote(cluster.programs)}:\"$PATH\"")
     return 0
 
 
 def _run(arguments):
     env = Cluster.attach(arguments.directory).client_environment()
+    env.pop(_CALLED_AS, None)
     try:
         os.execvpe(arguments.client[0], arguments.client, env)
     except OSError as error:
@@ -171,4 +197,4 @@ def _status(arguments):
 
 
 def _self():
-    return shlex.quote(sys.argv[0])
+    return shlex.quote(os.environ.get(_CALLED_AS, sys.argv[0]))

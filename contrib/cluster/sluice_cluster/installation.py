@@ -54,7 +54,7 @@ def built_tool():
     """The program `sluice` of the build tree $SLUICE_BUILD, or None."""
     build = os.environ.get("SLUICE_BUILD")
     path = Path(build, "contrib/sluice/sluice").resolve() if build else None
-    return path if path and path.exists() else None
+    return path if path and os.path.exists(path) else None  # not that of pathlib, which raises where one may not look
 
 
 def mariadb_system_tables():

@@ -23,6 +23,11 @@ def own():
     return f"{year}.{month:02d}"
 
 
+def known():
+    """Those that can be had, oldest first, as contrib/with-release lists them."""
+    return subprocess.run([_WITH_RELEASE, "--releases"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+
+
 def recorded(directory):
     """The release of the cluster in `directory`; "" where there is none, or none is known."""
     try:
@@ -39,6 +44,6 @@ def build(release):
     return made.stdout.splitlines()[-1]
 
 
-def run_again(release, program, argv, **variables):
-    """Does not return."""
-    os.execve(_WITH_RELEASE, [str(_WITH_RELEASE), release, program, *argv], {**os.environ, **variables})
+def run_again(release, program, argv, folder, **variables):
+    """Runs the program with `folder` shared. Does not return."""
+    os.execve(_WITH_RELEASE, [str(_WITH_RELEASE), "--bind", folder, release, program, *argv], {**os.environ, **variables})
