@@ -4,7 +4,8 @@
 
 In order: the unit tests, what else `make check` runs (the replay of the fuzz corpora, the command line), the rules of the tree,
 and the tests on real daemons, some of these side by side. SLUICE_FULL_TESTS=1 asks for the long forms. With --release those on real
-daemons run a second time where contrib/with-release has that release of Slurm, each name with the release before it.
+daemons run a second time where contrib/with-release has that release of Slurm, each name with the release before it; without
+--build nothing else runs.
 """
 
 import argparse
@@ -29,7 +30,7 @@ TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
 sys.path.insert(0, str(ROOT / "contrib" / "cluster"))
 
-from sluice_cluster import Cluster, processes  # noqa: E402  found by the line above
+from sluice_cluster import Cluster, ClusterError, installation, processes  # noqa: E402  found by the line above
 
 WITH_RELEASE = ROOT / "contrib" / "with-release"
 ONCE = {"builds_test", "quickstart_test", "releases_test", "rules_test"}  # about the tree, or about several releases themselves
@@ -61,11 +62,11 @@ class Report:
             print(f"                {name}: {line}", flush=True)
 
     def end(self, releases=()):
-        """The exit status. `releases` of Slurm were tested beside this machine's own."""
+        """The exit status. `releases` of Slurm were tested, "" being this machine's."""
         for name, output in self._failures:
             print(f"\n---- FAIL {name}\n{output.rstrip()}")
-        if releases:
-            print(f"\nThe tests on real daemons ran on this machine's Slurm and on {', '.join(releases)}.")
+        if any(releases):
+            print(f"\nThe tests on real daemons ran on {', '.join(release or 'the installed release' for release in releases)} of Slurm.")
         skipped = f", {self._counts['skip']} skipped" if self._counts["skip"] else ""
         print(f"\n{self._counts['ok']} passed, {self._counts['FAIL']} failed{skipped}", flush=True)
         return 1 if self._failures else 0
@@ -302,7 +303,7 @@ def run_modules(build, releases, selection, report, side_by_side):
     modules = queue.SimpleQueue()
     integration = sorted((TESTS / "integration").glob("*_test.py"), key=lambda path: (path.stem != "rules_test", path.stem))
     integration += sorted((TESTS / "issues").glob("*_test.py"))
-    for path in integration:
+    for path in integration if build else ():
         modules.put((path, build, ""))
     for release, other_build in releases.items():
         for path in integration:
@@ -337,11 +338,43 @@ def release_and_rest(text):
     return release, rest
 
 
+def release_and_build(text):
+    release, build = release_and_rest(text)
+    return release, str(Path(build).resolve())
+
+
+def built_for(build):
+    """The release of Slurm that `build` was configured for, as "24.11.5"; None where it has no plugins or cannot be read from here."""
+    try:
+        told = re.search(r'^S\["SLURM_RELEASE"\]="(\d\S*)"$', (build / "config.status").read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+    except OSError:
+        return None
+    return told and told[1]
+
+
+def wrong_release(options):
+    """What is wrong with the builds, or None. Else make would begin to build one again under another release, and spoil it."""
+    if options.build and (release := built_for(options.build)):
+        try:
+            own = "{}.{:02d}".format(*installation.slurm_release())
+        except ClusterError:
+            own = ""
+        if own and not release.startswith(f"{own}."):
+            series = ".".join(release.split(".")[:2])
+            return (f"{options.build} is for Slurm {release}, installed is {own}: "
+                    f"tests/run.py --release {series}={options.build} {' '.join(options.patterns)}".rstrip())
+    for series, build in options.release:
+        release = built_for(Path(build))
+        if release and not release.startswith(f"{series}."):
+            return f"--release {series}={build}: that build is for Slurm {release}"
+    return None
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", required=True, type=Path, metavar="DIR", help="the build folder")
-    parser.add_argument("--release", action="append", default=[], metavar="RELEASE=BUILD", type=release_and_rest,
-                        help="also test on this release of Slurm, with this build for it")
+    parser.add_argument("--build", type=Path, metavar="DIR", help="the build folder for the installed Slurm")
+    parser.add_argument("--release", action="append", default=[], metavar="RELEASE=BUILD", type=release_and_build,
+                        help="also (without --build: only) test on this release of Slurm, with this build for it")
     parser.add_argument("--no-release", action="append", default=[], metavar="RELEASE=WHY", type=release_and_rest, help=argparse.SUPPRESS)
     parser.add_argument("--side-by-side", type=int, default=2, metavar="N", help="modules of tests on real daemons at a time (2)")
     parser.add_argument("patterns", nargs="*", metavar="PATTERN", help="only tests whose name holds one of these (with * and ?)")
@@ -354,7 +387,11 @@ def main():
             run_module_here(options.module, options.title, pipe, options.patterns)
         return 0
 
-    build = options.build.resolve()
+    if not options.build and not options.release:
+        parser.error("name a build: --build DIR, --release RELEASE=DIR, or both")
+    if problem := wrong_release(options):
+        parser.error(problem)
+    build = options.build.resolve() if options.build else None
     selection = Selection(options.patterns)
     report = Report()
     for release, why in options.no_release:
@@ -363,14 +400,15 @@ def main():
     releases = {}
     os.environ["SLUICE_OTHER_BUILDS"] = " ".join(f"{release}={folder}" for release, folder in options.release)
     try:
-        if build_programs(build, report):
+        if not build or build_programs(build, report):
             releases = {release: folder for release, folder in options.release if build_for_release(release, folder, report)}
-            run_programs(build, selection, report)
+            if build:
+                run_programs(build, selection, report)
             run_modules(build, releases, selection, report, max(1, options.side_by_side))
     except KeyboardInterrupt:
         report.end()
         return 130
-    return report.end(releases)
+    return report.end([*[""] * bool(build), *releases])
 
 
 if __name__ == "__main__":

@@ -6,6 +6,10 @@
 
 #include "plugins/slurm/select_shared.hpp"
 
+// Slurm loads every select plugin in PluginDir, files under this number what each packs, and stops
+// at a number seen twice. Its own end at 110.
+#define SLUICE_SELECT_PLUGIN_ID 151
+
 #define SLUICE_JOB_TEST_PARAMETERS                                               \
     job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, uint32_t max_nodes,  \
         uint32_t req_nodes, uint16_t mode, xlist *preemptees, xlist **preempted, \

@@ -5,13 +5,11 @@
 //     SLUICE_SELECT_PLUGIN_ID        the plugin's number
 //     SLUICE_JOB_TEST_PARAMETERS     of select_p_job_test(), and
 //     SLUICE_JOB_TEST_ARGUMENTS      their names
-//     SLUICE_SELECT_FORWARDED(X)     entry points that only pass on,
-//     SLUICE_SELECT_OWN(X)           and those with a part of ours in
-//     plugins/select/entry_points.cpp
-//
-// each line of the last two being
+//     SLUICE_SELECT_FORWARDED(X)     entry points that only pass on, a line each:
 //
 //     X(return type, name without "select_p_", (parameters), (arguments))
+//
+// Those with a part of ours, SLUICE_SELECT_OWN(X) below, are the same in every release.
 #pragma once
 
 #include <tuple>
@@ -28,6 +26,14 @@
 #error \
     "sluice: no table of select entry points for this release of Slurm: 22.05 and 24.11 are known"
 #endif
+
+/// plugins/select/entry_points.cpp defines these; Slurm has all four, the last three without
+/// change, from 22.05 to at least 25.05.
+#define SLUICE_SELECT_OWN(X)                                                    \
+    X(int, job_test, (SLUICE_JOB_TEST_PARAMETERS), (SLUICE_JOB_TEST_ARGUMENTS)) \
+    X(int, job_begin, (job_record_t * job), (job))                              \
+    X(int, select_nodeinfo_set_all, (void), ())                                 \
+    X(int, reconfigure, (void), ())
 
 namespace sluice::slurm {
 

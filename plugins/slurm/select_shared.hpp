@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What the tables of Slurm 22.05 to 24.11 (select_RELEASE.hpp) have in common; later releases have
-// a third of these entry points.
+// What the tables of Slurm 22.05 to 24.11 (select_RELEASE.hpp) have in common. Later releases have
+// a third of these entry points and need tables of their own.
 #pragma once
-
-/// The number under which Slurm files what this plugin packs: it loads every select plugin in
-/// PluginDir and stops at a number seen twice. Slurm's own end at 110.
-#define SLUICE_SELECT_PLUGIN_ID 151
 
 #define SLUICE_SELECT_SHARED(X)                                                                   \
     X(int, state_save, (char* dir_name), (dir_name))                                              \
@@ -48,9 +44,3 @@
       (info, buffer, version))                                                                    \
     X(int, get_info_from_plugin,                                                                  \
       (enum select_plugindata_info type, job_record_t * job, void* data), (type, job, data))
-
-#define SLUICE_SELECT_OWN(X)                                                    \
-    X(int, job_test, (SLUICE_JOB_TEST_PARAMETERS), (SLUICE_JOB_TEST_ARGUMENTS)) \
-    X(int, job_begin, (job_record_t * job), (job))                              \
-    X(int, select_nodeinfo_set_all, (void), ())                                 \
-    X(int, reconfigure, (void), ())

@@ -10,7 +10,9 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import unittest
+from pathlib import Path
 
 from harness import ROOT, ClusterTest, allocate, build_folder, wait_for
 
@@ -21,14 +23,16 @@ NODES = "Nodes=n1 Gpus=4 Sockets=2 CoresPerSocket=8\n"
 RECORD = 'sluice1:{"r":0,"k":70,"l":2.5,"n":30,"g":2,"s":1.5}'
 
 
-class Releases(ClusterTest):
+class Between:
+    """The tests; a class below for each other release."""
+
+    release = other_build = None
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        builds = os.environ.get("SLUICE_OTHER_BUILDS", "").split()
-        if not builds:
+        if not cls.release:
             raise unittest.SkipTest("no build for another release: tests/run.py --release, as contrib/check calls it")
-        cls.release, _, cls.other_build = builds[0].partition("=")
         cls.description = cls.scratch / "nodes.conf"
         cls.description.write_text(NODES, encoding="utf-8")
 
@@ -82,7 +86,7 @@ class Releases(ClusterTest):
         text = said + (log.read_text(encoding="utf-8") if log.exists() else "")
         told = re.findall(r"sluice: \S*select_cons_tres_sluice.so is built for Slurm (\S+) and cannot be used here, where Slurm is (\S+): install", text)
         self.assertTrue(told, text[-3000:])
-        self.assertEqual(set(told), {(self.own_release(), self.release)})
+        self.assertEqual(set(told), {(own_release(), self.release)})
         self.assertNotRegex(text, r"(?i)segmentation|core dumped")
 
     def test_plugins_of_another_release_in_all_other_programs(self):
@@ -99,10 +103,6 @@ class Releases(ClusterTest):
                 self.assertLess(int(re.search(r"status (\d+)$", said.strip())[1]), 128, said)
                 if words.split()[0] in ("timeout", "sinfo"):
                     self.assertIn("select_cons_tres_sluice.so is built for Slurm", said)
-
-    def own_release(self):
-        version = subprocess.run(["slurmctld", "-V"], capture_output=True, text=True, check=True).stdout
-        return version.split()[-1]
 
     def test_an_optional_spank_plugin_of_another_release(self):
         own = self.own_plugins()
@@ -138,6 +138,90 @@ class Releases(ClusterTest):
         self.assertEqual(started.returncode, 1, "it ends by itself")
         self.assertIn("select/cons_tres_sluice", started.stderr + cluster.log("slurmctld"))
 
+    def test_a_cluster_in_any_folder(self):
+        """Started from outside, under relative names: its folder, the caller's folder and what jobs write are the same on both sides."""
+        parts = [f"{self.other_build}/plugins/{part}/.libs" for part in PLUGINS]
+        for place in ("/srv", "/var/lib"):
+            with self.subTest(place=place):
+                folder = Path(tempfile.mkdtemp(prefix="sluice-test-", dir=place))
+                self.addCleanup(shutil.rmtree, folder)
+                folder.chmod(0o755)
+                shutil.copy(self.description, folder / "nodes.conf")
+                (folder / "job.sh").write_text("#!/bin/sh\nscontrol -V\n", encoding="utf-8")
+
+                def program(*words, check=True):
+                    result = subprocess.run([CLUSTER, *words], cwd=folder, env={**os.environ, "SLUICE_BUILD": self.other_build},
+                                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=120)
+                    self.assertEqual(result.returncode == 0, check, result.stdout)
+                    return result.stdout
+
+                self.addCleanup(program, "stop", "c")
+                started = program("start", "--release", self.release, "--no-dbd", *(f"--plugin-dir={part}" for part in parts), "c", "nodes.conf")
+                self.assertIn(f"use it:  {CLUSTER} run {folder}/c -- bash\n", started)
+                self.assertIn("a cluster is running", program("start", "--release", self.release, "c", check=False), "before anything is built")
+                self.assertIn(f"{CLUSTER} run c -- bash", program("env", "c", check=False))
+                self.assertIn("PLACEMENT", program("run", "c", "--", "sluice", "status"))
+                program("run", "c", "--", "sbatch", "--wait", "--gpus=1", "-o", "out", "job.sh")
+                self.assertIn(f" {self.release}.", (folder / "out").read_text(encoding="utf-8"))
+                self.assertIn("none is left", program("stop", "c"))
+
+
+class Programs(ClusterTest):
+    """contrib/with-release and contrib/cluster where nothing is brought."""
+
+    def refused(self, *words, cwd=None):
+        result = subprocess.run(list(map(str, words)), cwd=cwd or self.scratch, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertEqual(result.stdout, "")
+        return result.stderr
+
+    def test_names_of_releases(self):
+        listed = subprocess.run([WITH_RELEASE, "--releases"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+        own = ".".join(own_release().split(".")[:2])
+        self.assertIn(own, listed)
+        self.assertIn("24.11.5: write 24.11", self.refused(WITH_RELEASE, "24.11.5", "true"))
+        self.assertIn("there are " + " ".join(listed), self.refused(WITH_RELEASE, "20.11", "true"))
+        self.assertIn("is installed on this machine", self.refused(WITH_RELEASE, "--where", own))
+        self.assertIn("no such folder", self.refused(WITH_RELEASE, "--bind", "/none/such", "24.11", "true"))
+        self.assertIn("write 24.11", self.refused(CLUSTER, "start", "c", "--release", "24.11.5"))
+        self.assertIn("'20.11' is none of " + ", ".join(listed), self.refused(CLUSTER, "start", "c", "--release", "20.11"))
+
+    def test_what_cannot_be_is_said_first(self):
+        """Before another release is brought, and Sluice built for it."""
+        other = next(release for release in ("24.11", "22.05") if not own_release().startswith(release))
+        start = (CLUSTER, "start", "--release", other)
+        self.assertIn("a name with blanks", self.refused(*start, "a b"))
+        self.assertIn("none.conf: No such file", self.refused(*start, "c", "none.conf"))
+        self.assertIn("--stock leaves Sluice out", self.refused(*start, "c", "--stock", "--sluice", "Interval=1"))
+        self.assertEqual(list(self.scratch.iterdir()), [])
+
+    def test_folders_with_blanks(self):
+        tree = self.scratch / "a b" / "contrib"
+        tree.mkdir(parents=True)
+        self.addCleanup(shutil.rmtree, tree.parent)
+        shutil.copy(ROOT / "contrib" / "prepare", tree)
+        self.assertRegex(self.refused(tree / "prepare"), r"^prepare: make and autoconf cannot work with a blank.*a b.*\n$")
+
+    def test_tests_with_the_build_of_another_release(self):
+        build = self.scratch / "build-1.02"
+        build.mkdir()
+        self.addCleanup(shutil.rmtree, build)
+        (build / "config.status").write_text('S["SLURM_RELEASE"]="1.02.3"\n', encoding="ascii")
+        said = self.refused(ROOT / "tests" / "run.py", "--build", build, "placement")
+        self.assertIn(f"{build} is for Slurm 1.02.3, installed is ", said)
+        self.assertIn(f"tests/run.py --release 1.02={build} placement", said)
+        self.assertIn("that build is for Slurm 1.02.3", self.refused(ROOT / "tests" / "run.py", "--release", f"24.11={build}"))
+
+
+def own_release():
+    version = subprocess.run(["slurmctld", "-V"], capture_output=True, text=True, check=True).stdout
+    return version.split()[-1]
+
+
+for _build in os.environ.get("SLUICE_OTHER_BUILDS", "").split() or ["="]:
+    _release, _, _folder = _build.partition("=")
+    _name = "Releases" + _release.replace(".", "_")
+    globals()[_name] = type(_name, (Between, ClusterTest), {"release": _release, "other_build": _folder, "__module__": __name__})
 
 if __name__ == "__main__":
     unittest.main()

@@ -188,7 +188,7 @@ class Objects(unittest.TestCase):
 
     def test_plugins_export_what_their_maps_say(self):
         own_table = ROOT / f"plugins/slurm/select_{RELEASE[0]}_{RELEASE[1]:02d}.hpp"
-        tables = [own_table, *(ROOT / name for name in includes(own_table))]
+        tables = [own_table, *(ROOT / name for name in includes(own_table)), ROOT / "plugins/slurm/select_entry_points.hpp"]
         table = "".join(path.read_text(encoding="utf-8") for path in tables)
         entry_points = {f"select_p_{name}" for name in re.findall(r"X\([^,()]+,\s*(\w+),", table)}
         self.assertGreater(len(entry_points), 10)
