@@ -177,8 +177,50 @@ class Life(Scratch):
                 time.sleep(delay)
                 start.kill()
                 start.wait()
+                began = time.monotonic()
                 self.assertEqual(self.program("stop", directory).returncode, 0)
+                self.assertLess(time.monotonic() - began, 15, "nothing is waited for in vain")
                 self.assert_nothing_left(directory)
+
+    def test_interrupted_start(self):
+        directory = self.scratch / "c"
+        start = subprocess.Popen([PROGRAM, "start", directory, "--stock"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        log = directory / "log" / "mariadbd.out"
+        wait_for(lambda: log.exists() and "Buffer pool(s) load completed" in log.read_text(errors="replace"), 20, "mariadbd, about to be ready")
+        began = time.monotonic()
+        start.send_signal(signal.SIGINT)
+        self.assertEqual(start.communicate(timeout=60)[1], "cluster: interrupted\n")
+        self.assertEqual(start.returncode, 130)
+        self.assertLess(time.monotonic() - began, 10)
+        self.assert_nothing_left(directory)
+
+    def test_a_sigterm_that_is_lost(self):
+        """As MariaDB loses one that comes before it is ready."""
+        cluster = self.cluster()
+        deaf = "import signal, time\nsignal.signal(15, lambda *_: signal.signal(15, signal.SIG_DFL))\nprint(flush=True)\ntime.sleep(1000)"
+        with subprocess.Popen([sys.executable, "-c", deaf], stdout=subprocess.PIPE) as child:
+            child.stdout.readline()
+            cluster._children["child"] = child
+            began = time.monotonic()
+            cluster._end_gracefully([child.pid])
+            self.assertLess(time.monotonic() - began, 10)
+            self.assertEqual(child.returncode, -signal.SIGTERM)
+
+    def test_the_builds_programs_are_found(self):
+        build = self.scratch / "build"
+        tool = build / "contrib" / "sluice" / "sluice"
+        tool.parent.mkdir(parents=True)
+        tool.write_text("#!/bin/sh\necho it runs\n", encoding="ascii")
+        tool.chmod(0o755)
+        with mock.patch.dict(os.environ, SLUICE_BUILD=str(build)):
+            cluster = Cluster(self.scratch / "c", TWO_NODES, stock=True, dbd=False)
+            self.addCleanup(cluster.stop)
+            cluster.start()
+        with mock.patch.dict(os.environ):
+            os.environ.pop("SLUICE_BUILD", None)
+            self.assertEqual(self.program("run", cluster.directory, "--", "sluice").stdout, "it runs\n")
+            environment = self.program("env", cluster.directory).stdout
+        self.assertEqual(subprocess.run(["bash", "-c", f"{environment} sluice"], capture_output=True, text=True, check=True).stdout, "it runs\n")
 
     def test_stop_of_stopped_daemons(self):
         cluster = self.cluster(dbd=False)

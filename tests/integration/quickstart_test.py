@@ -21,6 +21,21 @@ class Quickstart(ClusterTest):
         self.assertRegex(played.stdout, r"[1-9]\d* grown, [1-9]\d* shrunk, each from its checkpoint")
         say(played.stdout.strip().splitlines()[-2])
 
+    def test_which_python(self):
+        """Of the example: the one that has PyTorch, or a line that says how to get it."""
+        def job(**variables):
+            return subprocess.run(["bash", ROOT / "contrib" / "examples" / "train.sbatch"], text=True, check=False, capture_output=True,
+                                  env={"PATH": f"{self.scratch}:/usr/bin:/bin", "SLURM_SUBMIT_DIR": str(self.scratch), "SLURM_JOB_ID": "1", **variables})
+
+        (self.scratch / "train.py").write_text("import sys\nprint(sys.executable)\n", encoding="ascii")
+        (self.scratch / "python3").symlink_to("/bin/false")
+        missing = job(PYTHON="/bin/false", SLUICE_RELEASE="24.11")
+        self.assertEqual((missing.returncode, missing.stderr.count("\n")), (1, 1))
+        self.assertIn("/bin/false has no PyTorch: contrib/with-release 24.11 apt-get install python3-torch,", missing.stderr)
+        if subprocess.run([PYTHON, "-c", "import torch"], capture_output=True, check=False).returncode:
+            self.skipTest("python3-torch is not installed")
+        self.assertEqual(job().stdout, f"{PYTHON}\n")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -140,30 +140,32 @@ class Between:
 
     def test_a_cluster_in_any_folder(self):
         """Started from outside, under relative names: its folder, the caller's folder and what jobs write are the same on both sides."""
-        parts = [f"{self.other_build}/plugins/{part}/.libs" for part in PLUGINS]
         for place in ("/srv", "/var/lib"):
             with self.subTest(place=place):
                 folder = Path(tempfile.mkdtemp(prefix="sluice-test-", dir=place))
                 self.addCleanup(shutil.rmtree, folder)
                 folder.chmod(0o755)
-                shutil.copy(self.description, folder / "nodes.conf")
-                (folder / "job.sh").write_text("#!/bin/sh\nscontrol -V\n", encoding="utf-8")
+                self.check_a_cluster_in(folder)
 
-                def program(*words, check=True):
-                    result = subprocess.run([CLUSTER, *words], cwd=folder, env={**os.environ, "SLUICE_BUILD": self.other_build},
-                                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=120)
-                    self.assertEqual(result.returncode == 0, check, result.stdout)
-                    return result.stdout
+    def check_a_cluster_in(self, folder):
+        def program(*words, check=True):
+            result = subprocess.run([CLUSTER, *words], cwd=folder, env={**os.environ, "SLUICE_BUILD": self.other_build},
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=120)
+            self.assertEqual(result.returncode == 0, check, result.stdout)
+            return result.stdout
 
-                self.addCleanup(program, "stop", "c")
-                started = program("start", "--release", self.release, "--no-dbd", *(f"--plugin-dir={part}" for part in parts), "c", "nodes.conf")
-                self.assertIn(f"use it:  {CLUSTER} run {folder}/c -- bash\n", started)
-                self.assertIn("a cluster is running", program("start", "--release", self.release, "c", check=False), "before anything is built")
-                self.assertIn(f"{CLUSTER} run c -- bash", program("env", "c", check=False))
-                self.assertIn("PLACEMENT", program("run", "c", "--", "sluice", "status"))
-                program("run", "c", "--", "sbatch", "--wait", "--gpus=1", "-o", "out", "job.sh")
-                self.assertIn(f" {self.release}.", (folder / "out").read_text(encoding="utf-8"))
-                self.assertIn("none is left", program("stop", "c"))
+        shutil.copy(self.description, folder / "nodes.conf")
+        (folder / "job.sh").write_text("#!/bin/sh\nscontrol -V\n", encoding="utf-8")
+        plugins = [f"--plugin-dir={self.other_build}/plugins/{part}/.libs" for part in PLUGINS]
+        start = ("start", "--release", self.release, "--no-dbd", *plugins)
+        self.addCleanup(program, "stop", "c")
+        self.assertIn(f"use it:  {CLUSTER} run {folder}/c -- bash\n", program(*start, "c", "nodes.conf"))
+        self.assertIn("a cluster is running", program("start", "--release", self.release, "c", check=False), "before anything is built")
+        self.assertIn(f"{CLUSTER} run c -- bash", program("env", "c", check=False))
+        self.assertIn("PLACEMENT", program("run", "c", "--", "sluice", "status"))
+        program("run", "c", "--", "sbatch", "--wait", "--gpus=1", "-o", "out", "job.sh")
+        self.assertIn(f" {self.release}.", (folder / "out").read_text(encoding="utf-8"))
+        self.assertIn("none is left", program("stop", "c"))
 
 
 class Programs(ClusterTest):

@@ -20,6 +20,7 @@ from .layout import Layout
 
 _READY_SECONDS = 60
 _STOP_SECONDS = 20
+_REPEAT_SECONDS = 2
 _TAIL_LINES = 15
 _CONTROLLER_AWAY = ("Unable to contact slurm controller", "Connection refused", "Connection reset", "Socket timed out",
                     "Zero Bytes were transmitted", "Slurm backup controller in standby mode")
@@ -356,8 +357,7 @@ class Cluster:
         script = self.layout.secret / "system_tables.sql"
         _write(script, sql)
         with open(script, encoding="utf-8") as tables:
-            # It hears no SIGTERM and leaves nothing worth saving: no pid file, so that who stops the cluster does not wait for it.
-            child = self._spawn("mariadbd", ["--bootstrap"], tables, pid_file=False)
+            child = self._spawn("mariadbd", ["--bootstrap"], tables)
         wait_for(lambda: child.poll() is not None, _READY_SECONDS, "the end of mariadbd --bootstrap")
         if child.returncode:
             raise ClusterError(f"mariadbd --bootstrap ended with status {child.returncode}; {self._tail('mariadbd')}")
@@ -390,14 +390,13 @@ class Cluster:
         self._spawn(daemon)
         self._wait_ready(daemon)
 
-    def _spawn(self, daemon, options=(), stdin=subprocess.DEVNULL, pid_file=True):
+    def _spawn(self, daemon, options=(), stdin=subprocess.DEVNULL):
         if daemon in self._children:
             self._children[daemon].wait(_STOP_SECONDS)
         argv, variables = self._command(daemon)
         child = processes.spawn([*argv, *options], self.directory, self.layout.output_file(daemon), variables, stdin)
         self._children[daemon] = child
-        if pid_file:
-            _write(self.layout.pid_file(daemon), f"{child.pid}\n")
+        _write(self.layout.pid_file(daemon), f"{child.pid}\n")
         return child
 
     def _wait_ready(self, daemon):
@@ -461,12 +460,13 @@ class Cluster:
         return {daemon: pid for daemon, pid in pids.items() if pid in ours}
 
     def _end_gracefully(self, pids):
-        for number in (signal.SIGTERM, signal.SIGKILL):
+        # A MariaDB that is about to be ready loses a SIGTERM: it is told again.
+        for number in [signal.SIGTERM] * (_STOP_SECONDS // _REPEAT_SECONDS) + [signal.SIGKILL]:
             pids = [pid for pid in pids if self._is_alive(pid)]
             for pid in pids:
                 processes.send(pid, number)
                 processes.send(pid, signal.SIGCONT)
-            deadline = time.monotonic() + _STOP_SECONDS
+            deadline = time.monotonic() + _REPEAT_SECONDS
             while any(self._is_alive(pid) for pid in pids) and time.monotonic() < deadline:
                 time.sleep(0.02)
 
