@@ -130,6 +130,7 @@ class Between:
             result = cluster.run(words, env={"LD_LIBRARY_PATH": str(folder)})
             self.assertEqual(result.returncode, 0)
             self.assertIn("spank_sluice.so", result.stderr, "a word about the plugin")
+            self.assertRegex(result.stderr, r"version `GLIBC(XX)?_[\d.]+' not found|is built for Slurm", "as sluice-admin(8) says")
 
         conf = cluster.layout.slurm_conf
         text = conf.read_text(encoding="utf-8").replace("SelectType=select/cons_tres\n", "SelectType=select/cons_tres_sluice\n")
