@@ -5,6 +5,7 @@
 // file, 4 Slurm not reachable. --help never reaches them: main.cpp answers it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
