@@ -64,7 +64,10 @@ Status check_submission(job_desc_msg_t* request, bool mark, std::string& hint) {
             "run";
 
     const bool batch = request->script != nullptr;
-    if (!spec->sizes.empty()) {
+    // A component of a heterogeneous job is never resized, and Slurm hands the options of one on to
+    // those after it.
+    const bool component = request->het_job_offset != NO_VAL;
+    if (!spec->sizes.empty() && !component) {
         const GpuRequest gpus = parse_gpu_request(request->tres_per_job, request->tres_per_node,
                                                   request->tres_per_socket, request->tres_per_task);
         if (gpus.form == GpuRequest::Form::none) {

@@ -92,19 +92,20 @@ class Chooser::Refinement {
         explanation.in_seconds = true;
     }
 
-    /// Gives the job the placement of least cost that cons_tres takes. Returns what job_test
-    /// should.
+    /// Gives the job the placement of least cost that cons_tres takes; in advise mode finds out
+    /// which that is. Returns what job_test should.
     int choose() {
         assess_stock();
         explanation.nodes_given = nodes_are_given(test_.job());
-        if (explanation.nodes_given.empty() && choose_nodes_and_gpus()) return SLURM_SUCCESS;
         const bool as_stock = same(in_place_, stock_);
-        if (!as_stock && try_placement(in_place_, stock_nodes_)) return SLURM_SUCCESS;
-        if (!as_stock) explanation.forwarded = "no cores near the best set";
-        settle(stock_, stock_nodes_);
-        if (!disturbed_) return SLURM_SUCCESS;
-        // A failed call left its traces in the job record: ask as stock Slurm did, for what it
-        // gave.
+        const bool chosen = (explanation.nodes_given.empty() && choose_nodes_and_gpus()) ||
+                            (!as_stock && try_placement(in_place_, stock_nodes_));
+        if (!chosen) {
+            if (!as_stock) explanation.forwarded = "no cores near the best set";
+            settle(stock_, stock_nodes_);
+        }
+        if (!disturbed_ || (chosen && !explanation.advice)) return SLURM_SUCCESS;
+        // What the job record says now is not what the job gets: ask as stock Slurm did.
         const int rc = test_.ask_in_peace(chooser_.stock_.job_test, candidates_);
         bit_copybits(test_.nodes(), candidates_);
         return rc;
@@ -197,31 +198,29 @@ class Chooser::Refinement {
         return best;
     }
 
-    /// Has cons_tres give exactly this. In advise mode it is only noted.
+    /// Has cons_tres give exactly this.
     bool try_placement(const NodePlacement& placement, const std::vector<NodeOffers::Node>& nodes) {
-        if (!explanation.advice) {
-            const Bitmap narrowed(test_.nodes());
-            bit_clear_all(narrowed.bits);
-            int rc = SLURM_ERROR;
-            {
-                HiddenGpus hidden;
-                for (std::size_t i = 0; i < nodes.size(); ++i) {
-                    hidden.hide(nodes[i].gpus.state, nodes[i].gpus.free - placement.nodes[i].set);
-                    bit_set(narrowed.bits, nodes[i].index);
-                }
-                disturbed_ = true;
-                rc = test_.ask_in_peace(chooser_.stock_.job_test, narrowed.bits);
+        const Bitmap narrowed(test_.nodes());
+        bit_clear_all(narrowed.bits);
+        int rc = SLURM_ERROR;
+        {
+            HiddenGpus hidden;
+            for (std::size_t i = 0; i < nodes.size(); ++i) {
+                hidden.hide(nodes[i].gpus.state, nodes[i].gpus.free - placement.nodes[i].set);
+                bit_set(narrowed.bits, nodes[i].index);
             }
-            if (rc != SLURM_SUCCESS) return false;
-            const Result<JobChoice> got = job_choice(test_.job(), narrowed.bits);
-            const bool exactly = got && std::equal(got->nodes.begin(), got->nodes.end(),
-                                                   placement.nodes.begin(), placement.nodes.end(),
-                                                   [](const NodeChoice& a, const NodeShare& b) {
-                                                       return a.node == b.node && a.gpus == b.set;
-                                                   });
-            if (!exactly) return false;
-            bit_copybits(test_.nodes(), narrowed.bits);
+            disturbed_ = true;
+            rc = test_.ask_in_peace(chooser_.stock_.job_test, narrowed.bits);
         }
+        if (rc != SLURM_SUCCESS) return false;
+        const Result<JobChoice> got = job_choice(test_.job(), narrowed.bits);
+        const bool exactly =
+            got && std::equal(got->nodes.begin(), got->nodes.end(), placement.nodes.begin(),
+                              placement.nodes.end(), [](const NodeChoice& a, const NodeShare& b) {
+                                  return a.node == b.node && a.gpus == b.set;
+                              });
+        if (!exactly) return false;
+        if (!explanation.advice) bit_copybits(test_.nodes(), narrowed.bits);
         settle(placement, nodes);
         return true;
     }

@@ -88,6 +88,10 @@ class OneNode(Nodes):
         self.hold(cluster, "n1", {0, 1, 4, 5})
         self.assertEqual(list(self.given(cluster, "-N1", "--gpus=2")), ["n1"])
         self.assertRegex(sluice_lines(cluster)[-1], r"would choose node n2: GPUs 0,2 ")
+        # Only what Slurm could carry out is advised.
+        allocate(cluster, "-w", "n2", "-N1", "-n38")
+        self.assertEqual(list(self.given(cluster, "-N1", "--gpus=2", "-n4")), ["n1"])
+        self.assertNotIn("node n2", sluice_lines(cluster)[-1])
 
 
 class SeveralNodes(Nodes):

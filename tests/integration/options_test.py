@@ -235,6 +235,14 @@ class Good(OptionsTest):
             told = self.slurm.run(["sbatch", *words, "-o", "/dev/null", "--wrap", "true"]).stderr
             self.assertEqual("--train-resize has no effect without --train-gpus" in told, hint, f"{words}: {told}")
 
+    def test_components_of_a_heterogeneous_job_keep_their_requests(self):
+        for words, gpus in ((["--gpus=2", "--train-gpus=2-4", ":", "-N1", "-n1"], [2, 0]), (["--gpus=2", "--train-gpus=2-4", ":", "-N1", "--gpus=1"], [2, 1])):
+            told = self.slurm.run(["salloc", "--no-shell", "-N1", *words]).stderr
+            job = int(re.search(r"Granted job allocation (\d+)", told).group(1))
+            held = [sum(map(len, self.slurm.job_gres().get(job + offset, {}).values())) for offset in (0, 1)]
+            self.assertEqual(held, gpus, words)
+            self.slurm.run(["scancel", str(job)])
+
     def test_sizes_alone_ask_for_the_smallest(self):
         job = self.slurm.sbatch(["--train-gpus=2-8", "-o", "/dev/null"], "sleep 100")
         fields = self.slurm.wait_job(job, "RUNNING")
