@@ -171,6 +171,11 @@ class Search {
 
     void try_pool(const Pool& pool) {
         for (const double rate : rates_) {
+            const auto count = static_cast<long>(counts_.size());
+            const auto kinds = static_cast<long>(sizes_.size());
+            steps_ += static_cast<long>(pool.offers.size()) * kinds;
+            if (kinds > 1) steps_ += count * count * count * kinds;
+            if (steps_ > options_.most_steps) return;
             if (sizes_.size() == 1)
                 try_equal(pool, rate);
             else
@@ -286,6 +291,7 @@ class Search {
     std::vector<int> class_of_;  // of each offer
     std::ptrdiff_t required_ = 0;
     std::vector<double> rates_;  // at which options differ, fastest first
+    long steps_ = 0;
     double fastest_step_time_ = no_rate;
     double fastest_gbps_ = 0;
     std::optional<NodePlacement> found_;

@@ -87,15 +87,18 @@ struct NodeChoiceOptions {
     /// Within a node: false, the fastest set; true, whichever set costs least by the model. (A job
     /// that nothing is known of is taken to need the fastest.)
     bool trust_model = false;
+    /// Nodes looked at, and steps of assignments, before the best found so far is taken: a few
+    /// milliseconds. 1,000 nodes in equal shares, or 16 in different ones, need less.
+    long most_steps = 1'000'000;
     /// Slower placements are none.
     double most_step_time = std::numeric_limits<double>::infinity();
 };
 
 /// The placement of least cost with counts[i] GPUs on one node, counts[i + 1] on another, and so
-/// on: exact over all ways to choose nodes and, with trust_model, sets (on nodes of more than 8
-/// GPUs: the fastest or the thriftiest set). Nothing where no such placement exists. O(offers) for
-/// each rate at which sets differ and each level of switches; with different counts an assignment
-/// in O(|counts|^3) on top.
+/// on: exact, within most_steps, over all ways to choose nodes and, with trust_model, sets (on
+/// nodes of more than 8 GPUs: the fastest or the thriftiest set). Nothing where no such placement
+/// exists. O(offers) for each rate at which sets differ and each level of switches; with different
+/// counts an assignment in O(|counts|^3) on top.
 std::optional<NodePlacement> choose_nodes(std::span<const NodeOffer> offers,
                                           std::span<const int> counts, const StepTimeOf& step_time,
                                           const NodeChoiceOptions& options = {});

@@ -29,6 +29,8 @@ constexpr double rounding = 1e-9;
 // A placement that cons_tres does not take (too few cores or too little memory there) is followed
 // by the next best, so often.
 constexpr int most_attempts = 3;
+constexpr std::size_t most_nodes = 64;
+constexpr std::size_t most_shapes = 8;
 // A model is trusted where it knows the ratio of step times between these rates (across sockets,
 // two NVLinks) to a tenth.
 constexpr double slow_gbps = 6;
@@ -43,8 +45,8 @@ std::string rate(double gbps) {
 
 class Chooser::Refinement {
   public:
-    Refinement(Chooser& chooser, const JobTest& test, bitstr_t* candidates)
-        : chooser_(chooser), test_(test), candidates_(candidates) {
+    Refinement(Chooser& chooser, const JobTest& test, bitstr_t* candidates, bool refused_before)
+        : chooser_(chooser), test_(test), candidates_(candidates), refused_before_(refused_before) {
         options_.fragmentation_weight = chooser.offers_.snapshot().config.fragmentation_weight;
     }
 
@@ -65,6 +67,12 @@ class Chooser::Refinement {
             stock_nodes_.push_back(std::move(node));
         }
         choice_ = &choice;
+        if (cores_may_be_shared(test_.job())) {
+            explanation.forwarded = "cores that jobs may share";
+            explanation.stock.clear();
+            return false;
+        }
+        cpus_ = cpus_chosen(test_.job());
         return true;
     }
 
@@ -97,6 +105,7 @@ class Chooser::Refinement {
     int choose() {
         assess_stock();
         explanation.nodes_given = nodes_are_given(test_.job());
+        if (explanation.nodes_given.empty()) explanation.nodes_given = nodes_are_stocks();
         const bool as_stock = same(in_place_, stock_);
         const bool chosen = (explanation.nodes_given.empty() && choose_nodes_and_gpus()) ||
                             (!as_stock && try_placement(in_place_, stock_nodes_));
@@ -141,8 +150,24 @@ class Chooser::Refinement {
                           });
     }
 
+    /// What of stock Slurm's choice says that its nodes have to be.
+    std::string nodes_are_stocks() const {
+        if (refused_before_) return "limits that other nodes would exceed";
+        if (stock_nodes_.size() > most_nodes) return "more nodes than are compared";
+        const uint64_t preference = node_preference(stock_nodes_.front().index);
+        for (const NodeOffers::Node& node : stock_nodes_) {
+            if (node_preference(node.index) != preference) return "nodes of several weights";
+        }
+        return "";
+    }
+
     bool choose_nodes_and_gpus() {
         auto nodes = chooser_.offers_.look_up_all(candidates_, choice_->type_id);
+        // Weights are the site's; nodes that sleep stay asleep.
+        const uint64_t preference = node_preference(stock_nodes_.front().index);
+        std::erase_if(nodes, [preference](const NodeOffers::Node& node) {
+            return node_preference(node.index) != preference;
+        });
         const bitstr_t* required = test_.job()->details->req_node_bitmap;
         for (int attempt = 0; attempt < most_attempts; ++attempt) {
             std::vector<NodeOffer> offers;
@@ -180,7 +205,8 @@ class Chooser::Refinement {
             for (const NodeOffer& offer : offers) most = std::max(most, offer.free.size());
             for (auto& shape :
                  spreads(stock_.shape.gpus, most, test_.min_nodes(), stock_.shape.nodes))
-                if (shape != counts) shapes.push_back(std::move(shape));
+                if (shape != counts && shapes.size() < most_shapes)
+                    shapes.push_back(std::move(shape));
         }
         std::optional<NodePlacement> best;
         for (const auto& shape : shapes) {
@@ -214,11 +240,13 @@ class Chooser::Refinement {
         }
         if (rc != SLURM_SUCCESS) return false;
         const Result<JobChoice> got = job_choice(test_.job(), narrowed.bits);
+        // More CPUs (another number of threads a core) would be charged, and may exceed a limit.
         const bool exactly =
-            got && std::equal(got->nodes.begin(), got->nodes.end(), placement.nodes.begin(),
-                              placement.nodes.end(), [](const NodeChoice& a, const NodeShare& b) {
-                                  return a.node == b.node && a.gpus == b.set;
-                              });
+            got && cpus_chosen(test_.job()) <= cpus_ &&
+            std::equal(got->nodes.begin(), got->nodes.end(), placement.nodes.begin(),
+                       placement.nodes.end(), [](const NodeChoice& a, const NodeShare& b) {
+                           return a.node == b.node && a.gpus == b.set;
+                       });
         if (!exactly) return false;
         if (!explanation.advice) bit_copybits(test_.nodes(), narrowed.bits);
         settle(placement, nodes);
@@ -246,6 +274,8 @@ class Chooser::Refinement {
     NodePlacement stock_;
     NodePlacement in_place_;                // the best sets of stock's nodes
     std::optional<NodePlacement> fastest_;  // what was found when all candidates were there
+    uint32_t cpus_ = 0;                     // of stock's choice
+    bool refused_before_ = false;
     bool disturbed_ = false;
 };
 
@@ -255,13 +285,21 @@ Chooser::Chooser(const SelectOps& stock, NodeTables& tables) : stock_(stock), ta
 
 int Chooser::refine(const JobTest& test, bitstr_t* candidates) {
     if (explanations_.size() >= max_explanations) explanations_.clear();
+    // It was given other nodes than stock Slurm's, and has not begun: slurmctld compares what was
+    // chosen with limits (of nodes a user may have, say) afterwards. Now they are stock's.
+    const auto before = explanations_.find(test.job());
+    const bool refused_before = before != explanations_.end() &&
+                                before->second.job_id == test.job()->job_id &&
+                                (before->second.elsewhere() || before->second.refused_before);
     explanations_.erase(test.job());
 
     const Result<JobChoice> choice = job_choice(test.job(), test.nodes());
     if (!choice && choice.error().code == ErrorCode::usage) return SLURM_SUCCESS;  // no GPUs
     offers_.use(tables_.snapshot());
-    Refinement refinement(*this, test, candidates);
+    Refinement refinement(*this, test, candidates, refused_before);
     Explanation& explanation = refinement.explanation;
+    explanation.job_id = test.job()->job_id;
+    explanation.refused_before = refused_before;
     explanation.advice = offers_.snapshot().config.advise_only;
     const auto spec = job_spec(test.job());
     if (spec && spec->advise) explanation.advice = true;
@@ -274,6 +312,13 @@ int Chooser::refine(const JobTest& test, bitstr_t* candidates) {
     }
     explanations_.emplace(test.job(), std::move(explanation));
     return rc;
+}
+
+bool Chooser::Explanation::elsewhere() const {
+    return std::any_of(chosen.begin(), chosen.end(), [this](const Share& share) {
+        return std::none_of(stock.begin(), stock.end(),
+                            [&](const Share& each) { return each.node == share.node; });
+    });
 }
 
 std::string Chooser::node_name(const Share& share) {

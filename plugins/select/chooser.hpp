@@ -54,8 +54,13 @@ class Chooser {
         NodePlacement stock_placement;
         std::string forwarded;    ///< why stock's choice stands
         std::string nodes_given;  ///< why its nodes do
-        bool in_seconds = false;  ///< step times are a measured model's
-        bool advice = false;      ///< chosen was not applied, by configuration
+        uint32_t job_id = 0;
+        bool refused_before = false;  ///< an earlier choice on other nodes did not begin
+        bool in_seconds = false;      ///< step times are a measured model's
+        bool advice = false;          ///< chosen was not applied, by configuration
+
+        /// True where a chosen node is none of stock's.
+        bool elsewhere() const;
     };
     /// One job_test, from stock's answer to ours.
     class Refinement;

@@ -169,6 +169,8 @@ Result<JobChoice> job_choice(const job_record_t* job, const bitstr_t* nodes) {
 std::string nodes_are_given(const job_record_t* job) {
     const auto* details = job->details;
     if (!details) return "a job without details";
+    // Each component starts only if all do.
+    if (job->het_job_id != 0) return "heterogeneous jobs";
     if (details->whole_node) return "exclusive nodes";
     if (details->contiguous) return "contiguous nodes";
     if (job->req_switch > 0) return "a limit on switches";
@@ -179,6 +181,24 @@ std::string nodes_are_given(const job_record_t* job) {
         (job->part_ptr && (job->part_ptr->flags & PART_FLAG_LLN) != 0))
         return "least loaded nodes (LLN)";
     return "";
+}
+
+bool cores_may_be_shared(const job_record_t* job) {
+    constexpr uint32_t by_suspension = PREEMPT_MODE_GANG | PREEMPT_MODE_SUSPEND;
+    if ((slurm_conf.preempt_mode & by_suspension) != 0) return true;
+    const auto* partition = job->part_ptr;
+    if (!partition) return false;
+    if (partition->preempt_mode != NO_VAL16 && (partition->preempt_mode & by_suspension) != 0)
+        return true;
+    return (partition->max_share & ~SHARED_FORCE) > 1;
+}
+
+uint64_t node_preference(int node) {
+    return node_record_table_ptr[node]->sched_weight;
+}
+
+uint32_t cpus_chosen(const job_record_t* job) {
+    return job->job_resrcs ? job->job_resrcs->ncpus : 0;
 }
 
 std::vector<JobHolding> job_holding(const job_record_t* job) {

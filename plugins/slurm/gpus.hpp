@@ -61,6 +61,18 @@ Result<JobChoice> job_choice(const job_record_t* job, const bitstr_t* nodes);
 /// or the site says by which rule nodes are chosen.
 std::string nodes_are_given(const job_record_t* job);
 
+/// True where several jobs may have the same cores (OverSubscribe, gang scheduling, preemption by
+/// suspension): select/cons_tres then looks for idle cores first, on all candidates, which a second
+/// call for certain nodes and GPUs would undo.
+bool cores_may_be_shared(const job_record_t* job);
+
+/// Slurm's order of preference among nodes: their weight, and whether they would have to be powered
+/// up or rebooted. Lower goes first.
+uint64_t node_preference(int node);
+
+/// CPUs that the last successful job_test chose.
+uint32_t cpus_chosen(const job_record_t* job);
+
 /// GPUs that a running job holds, node by node, in node order.
 struct JobHolding {
     int node = 0;

@@ -2,6 +2,7 @@
 #include "plugins/slurm/network.hpp"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,15 +12,16 @@
 namespace sluice::slurm {
 namespace {
 
-// "top.leaf.n1" without the node's own name; empty where the node is unknown or no switch is.
-std::string switches_text(const node_record_t* node) {
+// "top.leaf.n1" without the node's own name; nothing where no topology is configured.
+std::optional<std::string> switches_text(const node_record_t* node) {
     char* address = nullptr;
     char* pattern = nullptr;
-    std::string text;
-    if (node_address(node->name, &address, &pattern) == SLURM_SUCCESS && address) {
+    std::optional<std::string> text;
+    if (node_address(node->name, &address, &pattern) == SLURM_SUCCESS && address && pattern &&
+        std::string_view(pattern) != "node") {
         const std::string_view whole = address;
         const std::string own = std::string(".") + node->name;
-        if (whole.ends_with(own)) text = whole.substr(0, whole.size() - own.size());
+        text = whole.ends_with(own) ? whole.substr(0, whole.size() - own.size()) : whole;
     }
     xfree(address);
     xfree(pattern);
@@ -35,13 +37,14 @@ std::vector<std::vector<int>> switches_of_nodes() {
     for (std::size_t i = 0; i < switches.size(); ++i) {
         const node_record_t* node = node_record_table_ptr[i];
         if (!node) continue;
-        const std::string text = switches_text(node);
-        // Without a topology no node has one, and the first tells.
-        if (text.empty() && !any) return {};
+        const auto text = switches_text(node);
+        // Without a topology no node has an address, and the first tells.
+        if (!text && !any) return {};
         any = true;
+        if (!text) continue;
         for (std::size_t end = 0; end != std::string::npos;) {
-            end = text.find('.', end + 1);
-            const auto prefix = text.substr(0, end);
+            end = text->find('.', end + 1);
+            const auto prefix = text->substr(0, end);
             const auto known = numbers.try_emplace(prefix, static_cast<int>(numbers.size()));
             switches[i].push_back(known.first->second);
         }

@@ -3,6 +3,7 @@
 """Which nodes a job gets, where several would do."""
 
 import json
+import re
 import time
 import unittest
 
@@ -151,6 +152,61 @@ class StockChoosesTheNodes(Nodes):
 
     def sluice_status(self, cluster, *words):
         return cluster.run([build_folder() / "contrib/sluice/sluice", "status", "--controller", *words]).stdout
+
+
+class AsUnderStockSlurm(Nodes):
+    """What other nodes would cost the site or another job is not for Sluice to spend."""
+
+    def two_nodes(self, **options):
+        """Two nodes, on the first of which every pair is broken."""
+        cluster = self.cluster(nodes(2, PAIRS), **options)
+        self.hold(cluster, "n1", {0, 1, 4, 5})
+        return cluster
+
+    def test_heterogeneous_jobs_start(self):
+        """The component that needs a whole node gets it."""
+        cluster = self.two_nodes()
+        job = cluster.sbatch(["-N1", "--gpus=2", "-o", "/dev/null", ":", "-N1", "--gpus=8"], "sleep 1000")
+        cluster.wait_job(job, "RUNNING")
+        cluster.wait_job(job + 1, "RUNNING")
+        self.assertEqual(cluster.job_gres()[job], {"n1": {2, 3}})
+
+    def test_idle_cores_before_shared_ones(self):
+        cluster = self.two_nodes(settings={"PreemptMode": "GANG"})
+        cluster.run(["scontrol", "update", "partitionname=" + self.partition(cluster), "oversubscribe=force:4"])
+        busy = allocate(cluster, "-N1", "-n40", "-w", "n2")
+        self.assertEqual(list(cluster.job_gres()[allocate(cluster, "-N1", "-n2", "--gpus=2")]), ["n1"])
+        self.assertEqual(cluster.job(busy)["JobState"], "RUNNING")
+
+    def test_weights_are_the_sites(self):
+        cluster = self.two_nodes()
+        cluster.run(["scontrol", "update", "nodename=n2", "weight=100"])
+        self.assertEqual(list(self.given(cluster, "-N1", "--gpus=2")), ["n1"])
+        cluster.run(["scontrol", "update", "nodename=n1", "weight=100"])
+        self.assertEqual(list(self.given(cluster, "-N1", "--gpus=2")), ["n2"])
+
+    def test_nodes_that_sleep_stay_asleep(self):
+        cluster = self.two_nodes(settings={"SuspendProgram": "/bin/true", "ResumeProgram": "/bin/true", "SuspendTime": "36000",
+                                          "SuspendTimeout": "1", "ResumeTimeout": "60"})
+        cluster.run(["scontrol", "update", "nodename=n2", "state=power_down_force"])
+        wait_for(lambda: "POWERED_DOWN" in cluster.node_records()["n2"]["State"], 60, "n2 asleep")
+        self.assertEqual(list(self.given(cluster, "-N1", "--gpus=2")), ["n1"])
+
+    def test_limits_on_nodes(self):
+        """slurmctld compares with limits what was chosen: a user who may have one node has n1."""
+        cluster = self.cluster(nodes(2, PAIRS), dbd=True, settings={"AccountingStorageEnforce": "associations,limits,qos"})
+        name = re.search(r"ClusterName=(\S+)", (cluster.layout.etc / "slurm.conf").read_text(encoding="utf-8")).group(1)
+        for words in (["add", "qos", "one", "MaxTRESPerUser=node=1"], ["add", "account", "a", f"cluster={name}"],
+                      ["add", "user", "root", "account=a", "qos=normal,one"]):
+            cluster.run(["sacctmgr", "-i", *words], check=False)
+        self.hold(cluster, "n1", {0, 1, 4, 5})
+        allocate(cluster, "-A", "a", "-q", "one", "-N1", "--gpus=1", "-w", "n1")
+        job = cluster.sbatch(["-A", "a", "-q", "one", "-N1", "--gpus=2", "-o", "/dev/null"], "sleep 1000")
+        cluster.wait_job(job, "RUNNING", timeout=120)
+        self.assertEqual(list(cluster.job_gres()[job]), ["n1"])
+
+    def partition(self, cluster):
+        return cluster.run(["sinfo", "-h", "-o", "%R"]).stdout.split()[0]
 
 
 class Learned(Nodes):
