@@ -20,12 +20,11 @@ from .layout import Layout
 
 _READY_SECONDS = 60
 _STOP_SECONDS = 20
-_REPEAT_SECONDS = 2
 _TAIL_LINES = 15
 _CONTROLLER_AWAY = ("Unable to contact slurm controller", "Connection refused", "Connection reset", "Socket timed out",
                     "Zero Bytes were transmitted", "Slurm backup controller in standby mode")
 _ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT"}
-# Each group is asked to end, and has ended, before the next: slurmdbd takes slurmctld's last records, MariaDB slurmdbd's.
+# They outlive the others: slurmdbd takes slurmctld's last records, MariaDB slurmdbd's.
 _LAST_TO_STOP = ("slurmdbd", "mariadbd", "munged")
 
 
@@ -460,24 +459,24 @@ class Cluster:
         return {daemon: pid for daemon, pid in pids.items() if pid in ours}
 
     def _end_gracefully(self, pids):
-        # A MariaDB that is about to be ready loses a SIGTERM: it is told again.
-        for number in [signal.SIGTERM] * (_STOP_SECONDS // _REPEAT_SECONDS) + [signal.SIGKILL]:
+        for number in (signal.SIGTERM, signal.SIGKILL):
             pids = [pid for pid in pids if self._is_alive(pid)]
             for pid in pids:
                 processes.send(pid, number)
                 processes.send(pid, signal.SIGCONT)
-            deadline = time.monotonic() + _REPEAT_SECONDS
+            deadline = time.monotonic() + _STOP_SECONDS
             while any(self._is_alive(pid) for pid in pids) and time.monotonic() < deadline:
                 time.sleep(0.02)
 
     def _end_processes(self):
         """Daemons get the chance to save their state; jobs do not. Returns the pids that are left."""
         pids = self._recorded_pids()
-        last = [pids.pop(daemon) for daemon in _LAST_TO_STOP if daemon in pids]
+        last = {daemon: pids.pop(daemon) for daemon in _LAST_TO_STOP if daemon in pids}
         self._end_gracefully(pids.values())
-        processes.kill_all(self.directory, spare=last)
-        for pid in last:
-            self._end_gracefully([pid])
+        processes.kill_all(self.directory, spare=last.values())
+        if "slurmdbd" in last:
+            self._end_gracefully([last["slurmdbd"]])
+        # The other two have nothing to save, and a MariaDB that is not yet ready does not end by SIGTERM.
         left = processes.kill_all(self.directory)
         for child in self._children.values():
             child.poll()
