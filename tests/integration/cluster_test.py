@@ -191,6 +191,8 @@ class Life(Scratch):
                 start = subprocess.Popen([PROGRAM, "start", directory, "--stock"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
                 log = directory / "log" / "mariadbd.out"
                 wait_for(lambda: log.exists() and "Buffer pool(s) load completed" in log.read_text(errors="replace"), 20, "mariadbd")
+                # Held there until it is told to end.
+                os.kill(int((directory / "run" / "mariadbd.pid").read_text(encoding="ascii")), signal.SIGSTOP)
                 began = time.monotonic()
                 start.send_signal(number)
                 said = start.communicate(timeout=60)[1]
