@@ -175,7 +175,8 @@ class AsUnderStockSlurm(Nodes):
         cluster = self.two_nodes(settings={"PreemptMode": "GANG"})
         cluster.run(["scontrol", "update", "partitionname=" + self.partition(cluster), "oversubscribe=force:4"])
         busy = allocate(cluster, "-N1", "-n40", "-w", "n2")
-        self.assertEqual(list(cluster.job_gres()[allocate(cluster, "-N1", "-n2", "--gpus=2")]), ["n1"])
+        job = allocate(cluster, "-N1", "-n2", "--gpus=2")
+        self.assertEqual(list(cluster.job_gres()[job]), ["n1"])
         self.assertEqual(cluster.job(busy)["JobState"], "RUNNING")
 
     def test_weights_are_the_sites(self):
