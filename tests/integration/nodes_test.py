@@ -172,8 +172,9 @@ class AsUnderStockSlurm(Nodes):
         self.assertEqual(cluster.job_gres()[job], {"n1": {2, 3}})
 
     def test_idle_cores_before_shared_ones(self):
-        cluster = self.two_nodes(settings={"PreemptMode": "GANG"})
-        cluster.run(["scontrol", "update", "partitionname=" + self.partition(cluster), "oversubscribe=force:4"])
+        sharing = "Partition=main Nodes=n[1-2] Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:4\n"
+        cluster = self.cluster(nodes(2, PAIRS) + sharing, settings={"PreemptMode": "GANG"})
+        self.hold(cluster, "n1", {0, 1, 4, 5})
         busy = allocate(cluster, "-N1", "-n40", "-w", "n2")
         job = allocate(cluster, "-N1", "-n2", "--gpus=2")
         self.assertEqual(list(cluster.job_gres()[job]), ["n1"])
@@ -205,9 +206,6 @@ class AsUnderStockSlurm(Nodes):
         job = cluster.sbatch(["-A", "a", "-q", "one", "-N1", "--gpus=2", "-o", "/dev/null"], "sleep 1000")
         cluster.wait_job(job, "RUNNING", timeout=120)
         self.assertEqual(list(cluster.job_gres()[job]), ["n1"])
-
-    def partition(self, cluster):
-        return cluster.run(["sinfo", "-h", "-o", "%R"]).stdout.split()[0]
 
 
 class Learned(Nodes):
