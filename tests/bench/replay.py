@@ -221,7 +221,9 @@ def replay(name, jobs, nodes, directory, program, keep):
         figures[f"1/step, mean of {size}"] = both(lambda play, values: statistics.mean(1 / values[n][1] for n in several if jobs[n][2] == size))
     best = best_of_idle_nodes(program, topology, {job[2] for job in jobs})
     bound = sum(1 / best[jobs[n][2]][1] for n in several)
-    figures["of the bound, 2+"] = both(lambda play, values: sum(1 / values[n][1] for n in several) / bound)
+    rates = sum(best[jobs[n][2]][0] for n in several)
+    figures["GB/s of the bound"] = both(lambda play, values: sum(values[n][0] for n in several) / rates)
+    figures["1/step of the bound"] = both(lambda play, values: sum(1 / values[n][1] for n in several) / bound)
     figures["seconds"] = [seconds, seconds]
     return figures, []
 
@@ -233,6 +235,7 @@ def main():
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--load", type=float, default=0.85)
     parser.add_argument("--one-gpu-share", type=float, default=0.3)
+    parser.add_argument("--sizes", type=int, nargs="+", help="GPUs of the jobs, drawn evenly, in place of the trace's own (powers of two)")
     parser.add_argument("--mean-seconds", type=float, default=5, help="mean time that a job holds its GPUs")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--classes", nargs="+", default=list(CLASSES), choices=list(CLASSES))
@@ -247,7 +250,10 @@ def main():
         parser.error(f"there is no file {options.trace}: a copy of petuum/adaptdl's simulator/traces/philly.csv.gz is needed, or none for jobs made up")
     dice = random.Random(options.seed)
     rows = read_trace(options.trace) if options.trace else made_up(20 * options.jobs, dice)
-    jobs = scale(choose_jobs(rows, options.jobs, options.one_gpu_share, dice), 8 * options.nodes, options.load, options.mean_seconds)
+    chosen = choose_jobs(rows, options.jobs, options.one_gpu_share, dice)
+    if options.sizes:
+        chosen = [(at, duration, dice.choice(options.sizes)) for at, duration, _ in chosen]
+    jobs = scale(chosen, 8 * options.nodes, options.load, options.mean_seconds)
     sizes = ", ".join(f"{sum(job[2] == size for job in jobs)} of {size}" for size in sorted({job[2] for job in jobs}))
     if not options.json:
         print(f"{len(jobs)} jobs ({sizes} GPUs) on {options.nodes} nodes of 8, load {options.load}, arrivals within {jobs[-1][0]:.0f} s, seed {options.seed}, "
