@@ -34,7 +34,7 @@ sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "integration"))
 
-from harness import Cluster, gpu_errors, processes, wait_for  # noqa: E402  found by the line above
+from harness import Cluster, gpu_errors, records, wait_for  # noqa: E402  found by the line above
 
 _TOPOLOGIES = ROOT / "tests" / "data" / "topology"
 CLASSES = {"dgx1": "dgx1-v100", "pairs": "nvlink-pairs8", "pcie": "pcie8", "nvswitch": "dgx-a100"}
@@ -103,7 +103,7 @@ class Play:
     def __init__(self, cluster, jobs, per_node):
         self.cluster = cluster
         self.waited = [None] * len(jobs)
-        self.held = [None] * len(jobs)  # {node: GPUs}
+        self.held = [None] * len(jobs)  # the GPUs on each node
         self.errors = []
         self._jobs = jobs
         self._per_node = per_node
@@ -141,19 +141,13 @@ class Play:
         self.cluster.query(["scancel", str(job)])
 
     def _gpus_of(self, job):
-        text = self.cluster.query(["scontrol", "-o", "-d", "show", "job", str(job)]).stdout
-        return dict(re.findall(r" Nodes=(\S+) CPU_IDs=\S+ Mem=\d+ GRES=gpu[^(]*\(IDX:([0-9,-]+)\)", text))
-
-
-def expanded(held):
-    """The sets, a node each: `scontrol` writes nodes of equal sets as one list."""
-    from sluice_cluster import hostlist
-    return [gpus for nodes, gpus in held.items() for _ in hostlist.expand(nodes)]
+        held = records.job_gpus(self.cluster.query(["scontrol", "-o", "-d", "show", "job", str(job)]).stdout)
+        return [sorted(gpus) for _, gpus in sorted(held.items()) if gpus]
 
 
 def assess(program, topology, placements):
     """[(GB/s, step time)] of each job."""
-    lines = [";".join(expanded(held)) for held in placements]
+    lines = [";".join(",".join(map(str, gpus)) for gpus in held) for held in placements]
     result = subprocess.run([program, topology], input="\n".join(lines) + "\n", capture_output=True, text=True, check=False)
     if result.returncode:
         raise RuntimeError(result.stderr)
@@ -165,8 +159,8 @@ def best_of_idle_nodes(program, topology, sizes):
     best = {}
     for size in sizes:
         nodes = -(-size // 8)
-        sets = [",".join(map(str, gpus)) for gpus in itertools.combinations(range(8), size // nodes)]
-        best[size] = min(assess(program, topology, [{f"n{node}": gpus for node in range(nodes)} for gpus in sets]), key=lambda value: value[1])
+        placements = [[gpus] * nodes for gpus in itertools.combinations(range(8), size // nodes)]
+        best[size] = min(assess(program, topology, placements), key=lambda value: value[1])
     return best
 
 
