@@ -137,6 +137,7 @@ class Files(ClusterTest):
         mark = self.mark()
         self.restart()
         self.addCleanup(self.restart)
+        self.addCleanup(replace_file, self.conf, self.good[self.conf])
         jobs = [allocate(self.slurm, "-N1", "--gpus=2", "--train-gpus=2") for _ in range(4)]
         self.send(jobs, 1)
         journal = folder / "state" / "jobs"
@@ -152,7 +153,7 @@ class Files(ClusterTest):
         for step in range(2, 60):
             time.sleep(1.05)
             self.send(jobs, step)
-            if any("No space left" in line for line in self.since(mark)):
+            if any("No space left" in line and "kept in memory" in line for line in self.since(mark)):
                 break
         time.sleep(2)
         self.assert_told_once(self.since(mark), f"{folder}.*No space left.*kept in memory")
@@ -164,7 +165,6 @@ class Files(ClusterTest):
         wait_for(lambda: '\\"k\\":1000' in journal.read_text(encoding="utf-8"), 20, "what was kept in memory")
         for job in jobs:
             end_job(self.slurm, job)
-        replace_file(self.conf, self.good[self.conf])
 
     def send(self, jobs, step):
         for job in jobs:
