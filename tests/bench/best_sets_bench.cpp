@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// best_sets_bench [FOLDER...]: on every topology of the folders, BestSets against all sets there are.
+// best_sets_bench [FOLDER...]: on every topology of the folders, BestSets against all sets there
+// are.
 //
 // The brute force shares nothing with what it checks: rings are permutations for up to 8 GPUs
 // (by_definition.hpp) and found by backtracking above, what stays free is packed layer by layer.
