@@ -2,6 +2,7 @@
 #include <array>
 #include <optional>
 
+#include "common/base/file.hpp"
 #include "common/base/text.hpp"
 #include "common/model/step_time_book.hpp"
 
@@ -75,6 +76,15 @@ Result<ReadBook> parse_step_samples(std::string_view text) {
         if (!row || !out.book.add(row->model, row->gpu_type, row->sample)) ++out.damaged;
     }
     return out;
+}
+
+Result<ReadBook> read_step_samples(const std::string& path) {
+    constexpr std::size_t most_bytes = std::size_t{16} << 20;
+    const auto text = read_file(path, most_bytes);
+    if (!text) return text.error();
+    auto read = parse_step_samples(*text);
+    if (!read) return {read.error().code, path + ": " + read.error().message};
+    return read;
 }
 
 }  // namespace sluice

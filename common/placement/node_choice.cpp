@@ -57,6 +57,30 @@ std::vector<Option> options_of(const BestSets& sets, GpuSet free, int count, boo
     return options;
 }
 
+/// What it costs to take these sets of these nodes, which meet `hops` levels of switches up.
+NodePlacement placement_of(const std::vector<std::pair<int, Option>>& taken, int hops,
+                           const StepTimeOf& step_time, const NodeChoiceOptions& options) {
+    NodePlacement placement;
+    PlacementShape& shape = placement.shape;
+    shape.nodes = static_cast<int>(taken.size());
+    shape.hops = shape.nodes > 1 ? hops : 0;
+    double slowest = no_rate;
+    for (const auto& [node, way] : taken) {
+        placement.nodes.push_back({node, way.set});
+        placement.broken += way.broken;
+        shape.gpus += way.set.size();
+        shape.most_per_node = std::max(shape.most_per_node, way.set.size());
+        slowest = std::min(slowest, way.rate);
+    }
+    shape.slowest_gbps = slowest == no_rate ? 0 : slowest;
+    placement.step_time = step_time(shape);
+    placement.cost =
+        std::log(placement.step_time) + options.fragmentation_weight * placement.broken;
+    placement.fastest_step_time = placement.step_time;
+    placement.fastest_gbps = shape.slowest_gbps;
+    return placement;
+}
+
 /// Offers that differ in their number alone.
 struct NodeClass {
     const BestSets* sets = nullptr;
@@ -256,26 +280,13 @@ class Search {
         });
         if (required < required_) return;
         std::sort(chosen.begin(), chosen.end());
-        NodePlacement placement;
-        PlacementShape& shape = placement.shape;
-        shape.nodes = static_cast<int>(chosen.size());
-        shape.hops = shape.nodes > 1 ? hops : 0;
-        double slowest = no_rate;
-        for (const auto& [position, way] : chosen) {
-            placement.nodes.push_back({offer(position).node, way->set});
-            placement.broken += way->broken;
-            shape.gpus += way->set.size();
-            shape.most_per_node = std::max(shape.most_per_node, way->set.size());
-            slowest = std::min(slowest, way->rate);
-        }
-        shape.slowest_gbps = slowest == no_rate ? 0 : slowest;
-        placement.step_time = step_time_(shape);
-        placement.cost =
-            std::log(placement.step_time) + options_.fragmentation_weight * placement.broken;
+        std::vector<std::pair<int, Option>> taken;
+        for (const auto& [position, way] : chosen) taken.emplace_back(offer(position).node, *way);
+        NodePlacement placement = placement_of(taken, hops, step_time_, options_);
         constexpr double rounding = 1e-12;
         if (placement.step_time < fastest_step_time_ * (1 - rounding)) {
             fastest_step_time_ = placement.step_time;
-            fastest_gbps_ = shape.slowest_gbps;
+            fastest_gbps_ = placement.shape.slowest_gbps;
         }
         if (placement.step_time > options_.most_step_time * (1 + rounding)) return;
         if (!found_ || placement.cost < found_->cost - rounding) found_ = std::move(placement);
@@ -326,34 +337,20 @@ std::optional<NodePlacement> choose_nodes(std::span<const NodeOffer> offers,
 
 NodePlacement assess(std::span<const NodeOffer> offers, std::span<const GpuSet> sets,
                      const StepTimeOf& step_time, const NodeChoiceOptions& options) {
-    NodePlacement placement;
-    PlacementShape& shape = placement.shape;
-    shape.nodes = static_cast<int>(offers.size());
-    double slowest = no_rate;
+    std::vector<std::pair<int, Option>> taken;
     std::size_t shared = offers.empty() ? 0 : offers.front().switches.size();
     std::size_t deepest = 0;
     for (std::size_t i = 0; i < offers.size(); ++i) {
         const NodeOffer& offer = offers[i];
-        const Option way = option_of(*offer.sets, offer.free, sets[i]);
-        placement.nodes.push_back({offer.node, way.set});
-        placement.broken += way.broken;
-        shape.gpus += way.set.size();
-        shape.most_per_node = std::max(shape.most_per_node, way.set.size());
-        slowest = std::min(slowest, way.rate);
+        taken.emplace_back(offer.node, option_of(*offer.sets, offer.free, sets[i]));
         deepest = std::max(deepest, offer.switches.size());
         const auto& first = offers.front().switches;
         const auto common =
             std::mismatch(first.begin(), first.end(), offer.switches.begin(), offer.switches.end());
         shared = std::min(shared, static_cast<std::size_t>(common.first - first.begin()));
     }
-    shape.slowest_gbps = slowest == no_rate ? 0 : slowest;
-    if (shape.nodes > 1 && deepest > 0) shape.hops = static_cast<int>(deepest - shared) + 1;
-    placement.step_time = step_time(shape);
-    placement.cost =
-        std::log(placement.step_time) + options.fragmentation_weight * placement.broken;
-    placement.fastest_step_time = placement.step_time;
-    placement.fastest_gbps = shape.slowest_gbps;
-    return placement;
+    const int hops = deepest > 0 ? static_cast<int>(deepest - shared) + 1 : 0;
+    return placement_of(taken, hops, step_time, options);
 }
 
 std::vector<std::vector<int>> spreads(int gpus, int per_node, int least_nodes, int most_nodes) {

@@ -18,7 +18,6 @@ namespace {
 
 constexpr int plans_until_forgotten = 3;
 constexpr int most_store_attempts = 30;  // one a second
-constexpr std::size_t most_book_bytes = std::size_t{16} << 20;
 constexpr std::time_t book_kept_every_s = 10;
 constexpr std::time_t dropped_records_told_every_s = 600;
 
@@ -174,8 +173,7 @@ void Decider::reload_config() {
 }
 
 bool Decider::open_store() {
-    const std::string directory =
-        config_->state_dir.empty() ? state_save_location() + "/sluice" : config_->state_dir;
+    const std::string directory = state_dir(*config_);
     auto journal = Journal::open(directory, "jobs");
     // The slurmctld that was in control before may still be about to end.
     if (!journal && journal.error().code == ErrorCode::busy &&
@@ -197,12 +195,10 @@ bool Decider::open_store() {
 
 void Decider::open_book(const std::string& directory) {
     book_path_ = directory + "/" + step_samples_file;
-    const auto text = read_file(book_path_, most_book_bytes);
-    if (!text && text.error().code == ErrorCode::not_found) return;
-    auto read = text ? parse_step_samples(*text) : Result<ReadBook>(text.error());
+    auto read = read_step_samples(book_path_);
     if (!read) {
-        log_error(book_path_ + ": " + read.error().message +
-                  "; what was learned of step times is left out");
+        if (read.error().code != ErrorCode::not_found)
+            log_error(read.error().message + "; what was learned of step times is left out");
         return;
     }
     if (read->damaged > 0)

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <limits>
+#include <numeric>
 #include <span>
 
 #include "common/base/text.hpp"
@@ -45,8 +47,8 @@ std::string rate(double gbps) {
 
 class Chooser::Refinement {
   public:
-    Refinement(Chooser& chooser, const JobTest& test, bitstr_t* candidates, bool refused_before)
-        : chooser_(chooser), test_(test), candidates_(candidates), refused_before_(refused_before) {
+    Refinement(Chooser& chooser, const JobTest& test, bitstr_t* candidates)
+        : chooser_(chooser), test_(test), candidates_(candidates) {
         options_.fragmentation_weight = chooser.offers_.snapshot().config.fragmentation_weight;
     }
 
@@ -83,17 +85,10 @@ class Chooser::Refinement {
             chooser_.offers_.snapshot().model(model_key(test_.job()->user_id, name),
                                               type_name(node.gpus, choice_->nodes.front().gpus));
         if (!model) return;
-        int gpus = 0;
-        int most = 0;
-        for (const NodeChoice& share : choice_->nodes) {
-            gpus += share.gpus.size();
-            most = std::max(most, share.gpus.size());
-        }
-        StepPlacement placement;
-        placement.nodes = static_cast<int>(choice_->nodes.size());
-        placement.gpus = gpus;
-        placement.most_on_node = most;
-        placement.local_batch = assumed_batch / gpus;
+        std::vector<int> gpus;
+        for (const NodeChoice& share : choice_->nodes) gpus.push_back(share.gpus.size());
+        const StepPlacement placement =
+            step_placement(gpus, assumed_batch / std::accumulate(gpus.begin(), gpus.end(), 0));
         if (bandwidth_slowdown(*model, placement, slow_gbps, fast_gbps).log_sd > most_doubt) return;
         step_time_ = ModelStepTime{*model, placement.local_batch};
         options_.trust_model = true;
@@ -152,7 +147,7 @@ class Chooser::Refinement {
 
     /// What of stock Slurm's choice says that its nodes have to be.
     std::string nodes_are_stocks() const {
-        if (refused_before_) return "limits that other nodes would exceed";
+        if (explanation.refused_before) return "limits that other nodes would exceed";
         if (stock_nodes_.size() > most_nodes) return "more nodes than are compared";
         const uint64_t preference = node_preference(stock_nodes_.front().index);
         for (const NodeOffers::Node& node : stock_nodes_) {
@@ -175,7 +170,6 @@ class Chooser::Refinement {
             for (const NodeOffers::Node& node : nodes)
                 offers.push_back(chooser_.offers_.offer(node, required));
             const auto placement = best_of(offers);
-            if (placement && attempt == 0) fastest_ = placement;
             if (!placement || placement->cost > in_place_.cost - rounding) return false;
             std::vector<NodeOffers::Node> chosen;
             for (const NodeShare& share : placement->nodes)
@@ -195,7 +189,7 @@ class Chooser::Refinement {
 
     /// Over the shape that stock Slurm found, and where the request is for so many GPUs in all,
     /// over others of no more nodes.
-    std::optional<NodePlacement> best_of(const std::vector<NodeOffer>& offers) const {
+    std::optional<NodePlacement> best_of(const std::vector<NodeOffer>& offers) {
         std::vector<int> counts;
         for (const NodeShare& share : stock_.nodes) counts.push_back(share.set.size());
         std::sort(counts.begin(), counts.end(), std::greater<>());
@@ -212,13 +206,7 @@ class Chooser::Refinement {
         for (const auto& shape : shapes) {
             auto found = choose_nodes(offers, shape, step_time_, options_);
             if (!found) continue;
-            if (best && best->fastest_step_time < found->fastest_step_time) {
-                found->fastest_step_time = best->fastest_step_time;
-                found->fastest_gbps = best->fastest_gbps;
-            } else if (best) {
-                best->fastest_step_time = found->fastest_step_time;
-                best->fastest_gbps = found->fastest_gbps;
-            }
+            note_fastest(*found);
             if (!best || found->cost < best->cost - rounding) best = std::move(found);
         }
         return best;
@@ -257,11 +245,16 @@ class Chooser::Refinement {
         for (std::size_t i = 0; i < nodes.size(); ++i)
             explanation.chosen.push_back(
                 {placement.nodes[i].node, placement.nodes[i].set, nodes[i].table});
+        note_fastest(placement);
         explanation.placement = placement;
-        if (fastest_ && fastest_->fastest_step_time < placement.fastest_step_time) {
-            explanation.placement.fastest_step_time = fastest_->fastest_step_time;
-            explanation.placement.fastest_gbps = fastest_->fastest_gbps;
-        }
+        explanation.placement.fastest_step_time = fastest_step_time_;
+        explanation.placement.fastest_gbps = fastest_gbps_;
+    }
+
+    void note_fastest(const NodePlacement& found) {
+        if (found.fastest_step_time >= fastest_step_time_) return;
+        fastest_step_time_ = found.fastest_step_time;
+        fastest_gbps_ = found.fastest_gbps;
     }
 
     Chooser& chooser_;
@@ -272,10 +265,10 @@ class Chooser::Refinement {
     StepTimeOf step_time_ = PriorStepTime();
     std::vector<NodeOffers::Node> stock_nodes_;
     NodePlacement stock_;
-    NodePlacement in_place_;                // the best sets of stock's nodes
-    std::optional<NodePlacement> fastest_;  // what was found when all candidates were there
-    uint32_t cpus_ = 0;                     // of stock's choice
-    bool refused_before_ = false;
+    NodePlacement in_place_;  // the best sets of stock's nodes
+    double fastest_step_time_ = std::numeric_limits<double>::infinity();  // of all that were found
+    double fastest_gbps_ = 0;
+    uint32_t cpus_ = 0;  // of stock's choice
     bool disturbed_ = false;
 };
 
@@ -296,7 +289,7 @@ int Chooser::refine(const JobTest& test, bitstr_t* candidates) {
     const Result<JobChoice> choice = job_choice(test.job(), test.nodes());
     if (!choice && choice.error().code == ErrorCode::usage) return SLURM_SUCCESS;  // no GPUs
     offers_.use(tables_.snapshot());
-    Refinement refinement(*this, test, candidates, refused_before);
+    Refinement refinement(*this, test, candidates);
     Explanation& explanation = refinement.explanation;
     explanation.job_id = test.job()->job_id;
     explanation.refused_before = refused_before;
@@ -315,10 +308,14 @@ int Chooser::refine(const JobTest& test, bitstr_t* candidates) {
 }
 
 bool Chooser::Explanation::elsewhere() const {
-    return std::any_of(chosen.begin(), chosen.end(), [this](const Share& share) {
-        return std::none_of(stock.begin(), stock.end(),
-                            [&](const Share& each) { return each.node == share.node; });
-    });
+    return std::any_of(chosen.begin(), chosen.end(),
+                       [this](const Share& share) { return !on_node(stock, share.node); });
+}
+
+const Chooser::Share* Chooser::on_node(const std::vector<Share>& shares, int node) {
+    const auto found = std::find_if(shares.begin(), shares.end(),
+                                    [node](const Share& share) { return share.node == node; });
+    return found == shares.end() ? nullptr : &*found;
 }
 
 std::string Chooser::node_name(const Share& share) {
@@ -333,17 +330,13 @@ std::string Chooser::line_of(const Explanation& explanation) {
     std::string line;
     std::string stock;
     for (const Share& share : explanation.chosen) {
-        const auto here = std::find_if(explanation.stock.begin(), explanation.stock.end(),
-                                       [&](const Share& each) { return each.node == share.node; });
         line += line.empty() ? "" : "; ";
         line += "node " + node_name(share) + ": GPUs " + to_string(share.set) + rate(gbps(share));
-        if (here != explanation.stock.end())
+        if (const Share* here = on_node(explanation.stock, share.node))
             line += ", stock " + to_string(here->set) + rate(gbps(*here));
     }
     for (const Share& share : explanation.stock) {
-        const bool ours = std::any_of(explanation.chosen.begin(), explanation.chosen.end(),
-                                      [&](const Share& each) { return each.node == share.node; });
-        if (ours) continue;
+        if (on_node(explanation.chosen, share.node)) continue;
         stock += (stock.empty() ? "; stock Slurm: node " : "; node ") + node_name(share) +
                  ": GPUs " + to_string(share.set) + rate(gbps(share));
     }
@@ -420,10 +413,9 @@ void Chooser::begin(job_record_t* job) {
             continue;
         }
         SummaryPlacement placement{node_name(share), to_string(share.set), gbps(share), "", 0};
-        for (const Share& each : chosen.stock) {
-            if (each.node != share.node) continue;
-            placement.stock_gpus = to_string(each.set);
-            placement.stock_gbps = gbps(each);
+        if (const Share* stock = on_node(chosen.stock, share.node)) {
+            placement.stock_gpus = to_string(stock->set);
+            placement.stock_gbps = gbps(*stock);
         }
         summary->placements.push_back(std::move(placement));
     }

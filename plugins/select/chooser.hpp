@@ -66,6 +66,8 @@ class Chooser {
     class Refinement;
 
     void offer(const NodeGpus& node) const;
+    /// The one on this node, or null.
+    static const Share* on_node(const std::vector<Share>& shares, int node);
     static std::string node_name(const Share& share);
     static double gbps(const Share& share);
     static std::string line_of(const Explanation& explanation);

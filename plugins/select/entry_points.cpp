@@ -18,8 +18,7 @@ namespace {
 /// What slurmctld adds to the stacked plugin.
 struct Controller {
     explicit Controller(const SelectOps& stock)
-        : tables({sluice_conf_path(), state_save_location(), log_info, log_error,
-                  has_job_submit_plugin()}),
+        : tables({sluice_conf_path(), log_info, log_error, has_job_submit_plugin()}),
           chooser(stock, tables) {}
 
     NodeTables tables;

@@ -16,12 +16,6 @@
 
 namespace sluice::slurm {
 
-namespace {
-
-constexpr std::size_t most_samples_bytes = std::size_t{16} << 20;
-
-}  // namespace
-
 NodeTables::NodeTables(Options options)
     : options_(std::move(options)), snapshot_(std::make_shared<const Snapshot>()) {
     load(true);
@@ -89,22 +83,16 @@ void NodeTables::keep(const PlacementCounts& counts) {
     wake_.notify_one();
 }
 
-std::string NodeTables::state_dir() const {
-    const std::string& own = snapshot()->config.state_dir;
-    return own.empty() ? options_.state_save_location + "/sluice" : own;
-}
-
 // What the deciding thread has written down since the last time: fitted here, where nobody waits.
 void NodeTables::learn_models() {
-    const std::string path = state_dir() + "/" + step_samples_file;
+    const std::string path = state_dir(snapshot()->config) + "/" + step_samples_file;
     const std::string seen = file_version(path);
     if (seen == samples_seen_) return;
     samples_seen_ = seen;
-    const auto text = read_file(path, most_samples_bytes);
-    const auto read = text ? parse_step_samples(*text) : Result<ReadBook>(text.error());
+    const auto read = read_step_samples(path);
     if (!read) {
         if (read.error().code != ErrorCode::not_found)
-            options_.log_error(path + ": " + read.error().message + "; the old models stay");
+            options_.log_error(read.error().message + "; the old models stay");
         return;
     }
     auto next = std::make_shared<Snapshot>(*snapshot());
@@ -118,7 +106,7 @@ void NodeTables::learn_models() {
 }
 
 void NodeTables::write(const PlacementCounts& counts) {
-    const std::string folder = state_dir();
+    const std::string folder = state_dir(snapshot()->config);
     Status written;
     if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
         written =

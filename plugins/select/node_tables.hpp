@@ -29,7 +29,6 @@ class NodeTables {
     /// (start-up of slurmctld: no lock is held), then whenever reload() asks.
     struct Options {
         std::string conf_path;
-        std::string state_save_location;  ///< "sluice" below it is StateDir where that is not set
         std::function<void(const std::string&)> log;
         std::function<void(const std::string&)> log_error;
         bool quiet_about_conf = false;  ///< another plugin tells what is wrong with CONF_PATH
@@ -80,7 +79,6 @@ class NodeTables {
     void run();
     void load(bool first);
     void write(const PlacementCounts& counts);
-    std::string state_dir() const;
     void learn_models();
     void say_once(const std::function<void(const std::string&)>& log, const std::string& what,
                   const std::string& more, std::set<std::string>& said) const;

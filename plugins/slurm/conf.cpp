@@ -25,8 +25,10 @@ std::string file_version(const std::string& path) {
            ' ' + std::to_string(status.st_size) + ' ' + std::to_string(status.st_ino);
 }
 
-std::string state_save_location() {
-    return slurm_conf.state_save_location ? slurm_conf.state_save_location : "";
+std::string state_dir(const Config& config) {
+    if (!config.state_dir.empty()) return config.state_dir;
+    return std::string(slurm_conf.state_save_location ? slurm_conf.state_save_location : "") +
+           "/sluice";
 }
 
 bool is_selecting_controller() {

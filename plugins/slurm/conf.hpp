@@ -5,14 +5,16 @@
 
 #include <string>
 
+#include "common/base/config.hpp"
+
 namespace sluice::slurm {
 
 /// sluice.conf beside slurm.conf.
 std::string sluice_conf_path();
 /// Text that changes whenever the file is written or replaced; empty where it is not there.
 std::string file_version(const std::string& path);
-/// StateSaveLocation.
-std::string state_save_location();
+/// StateDir: that of sluice.conf, else "sluice" below StateSaveLocation.
+std::string state_dir(const Config& config);
 /// True in a slurmctld whose SelectType is ours.
 bool is_selecting_controller();
 /// True where JobSubmitPlugins names ours.
