@@ -90,13 +90,6 @@ Result<Request> parse(const Arguments& arguments) {
     return request;
 }
 
-Error failure(const std::string& program, const ProgramOutput& output) {
-    std::string text(trim(output.err));
-    std::replace(text.begin(), text.end(), '\n', ' ');
-    if (text.empty()) text = "exit status " + std::to_string(output.exit_status);
-    return {ErrorCode::unreachable, program + ": " + printable(text, 500)};
-}
-
 /// The nodes with GPUs that can start something now.
 Result<Asked> nodes_of_slurm(const Request& request) {
     std::vector<std::string> words{"sinfo", "--noheader", "--Node", "--format=%N|%T|%G"};

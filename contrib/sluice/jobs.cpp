@@ -31,14 +31,6 @@ constexpr std::size_t max_bytes = 256 << 20;
 // Jobs of a list that are asked for again, each alone, because another's name imitates them.
 constexpr std::size_t max_alone = 32;
 
-// The message of a program that failed: what it printed, on one line.
-Error failure(const std::string& name, const ProgramOutput& output, ErrorCode code) {
-    std::string text(trim(output.err));
-    std::replace(text.begin(), text.end(), '\n', ' ');
-    if (text.empty()) text = "exit status " + std::to_string(output.exit_status);
-    return {code, name + ": " + printable(text, 500)};
-}
-
 // --- status: asking
 
 // The error of scontrol and squeue.

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "common/base/descriptor.hpp"
+#include "common/base/text.hpp"
 
 extern char** environ;
 
@@ -188,6 +189,13 @@ Result<ProgramOutput> run_program(const std::vector<std::string>& words,
         return failed("died of signal " + std::to_string(WTERMSIG(status)));
     result.exit_status = WEXITSTATUS(status);
     return result;
+}
+
+Error failure(const std::string& program, const ProgramOutput& output, ErrorCode code) {
+    std::string text(trim(output.err));
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    if (text.empty()) text = "exit status " + std::to_string(output.exit_status);
+    return {code, program + ": " + printable(text, 500)};
 }
 
 }  // namespace sluice::cli

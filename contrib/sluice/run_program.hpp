@@ -27,4 +27,8 @@ Result<ProgramOutput> run_program(const std::vector<std::string>& words,
                                   std::size_t max_bytes,
                                   std::chrono::seconds time_limit = std::chrono::seconds(0));
 
+/// The error of a program that failed: its name and what it printed, on one line.
+Error failure(const std::string& program, const ProgramOutput& output,
+              ErrorCode code = ErrorCode::unreachable);
+
 }  // namespace sluice::cli
