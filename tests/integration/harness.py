@@ -113,6 +113,22 @@ def allocate(cluster, *words, user=None, timeout=20):
     return int(re.search(r"Granted job allocation (\d+)", result.stderr).group(1))
 
 
+def end_all(cluster):
+    """Cancels root's jobs and returns once every GPU is free."""
+    cluster.run(["scancel", "--user=root"])
+    wait_for(lambda: not any(cluster.node_gres().values()), 20, "all GPUs free")
+
+
+def hold_gpus(cluster, node, gpus):
+    """Jobs of one GPU, so that of an idle node of eight exactly `gpus` are taken."""
+    holders = {}
+    while len(holders) < 8:
+        job = allocate(cluster, "-N1", "-n1", "--gpus=1", "-w", node)
+        holders[next(iter(cluster.job_gres()[job][node]))] = job
+    cluster.run(["scancel", *(str(job) for gpu, job in holders.items() if gpu not in gpus)])
+    wait_for(lambda: cluster.node_gres()[node] == gpus, 20, f"GPUs {gpus} of {node}")
+
+
 def end_job(cluster, job):
     """Cancels it and returns once it has given back everything."""
     cluster.run(["scancel", str(job)])

@@ -7,7 +7,8 @@ import re
 import time
 import unittest
 
-from harness import EXAMPLES, ClusterTest, allocate, build_folder, end_job, gpu_errors, replace_file, sluice_lines, wait_for, wait_registered
+from harness import (EXAMPLES, ClusterTest, allocate, build_folder, end_all, end_job, gpu_errors, hold_gpus, replace_file, sluice_lines, wait_for,
+                     wait_registered)
 
 PAIRS = "nvlink-pairs.topo-m.txt"
 DGX1 = "dgx1-v100.topo-m.txt"
@@ -18,15 +19,6 @@ def nodes(count, topology):
 
 
 class Nodes(ClusterTest):
-    def hold(self, cluster, node, gpus):
-        """Jobs of one GPU, so that exactly `gpus` of an idle node are taken."""
-        holders = {}
-        while len(holders) < 8:
-            job = allocate(cluster, "-N1", "--gpus=1", "-w", node)
-            holders[next(iter(cluster.job_gres()[job][node]))] = job
-        cluster.run(["scancel", *(str(job) for gpu, job in holders.items() if gpu not in gpus)])
-        wait_for(lambda: cluster.node_gres()[node] == gpus, 20, f"GPUs {gpus} of {node}")
-
     def given(self, cluster, *words):
         """{node: GPUs} of a new job, which is ended."""
         job = allocate(cluster, *words)
@@ -35,16 +27,12 @@ class Nodes(ClusterTest):
         end_job(cluster, job)
         return gres
 
-    def end_all(self, cluster):
-        cluster.run(["scancel", "--user=root"])
-        wait_for(lambda: not any(cluster.node_gres().values()), 20, "all GPUs free")
-
 
 class OneNode(Nodes):
     def test_a_pair_on_another_node(self):
         cluster = self.cluster(nodes(2, PAIRS))
         # Every pair of n1 is broken.
-        self.hold(cluster, "n1", {0, 1, 4, 5})
+        hold_gpus(cluster, "n1", {0, 1, 4, 5})
         self.assertEqual(self.given(cluster, "-N1", "--gpus=2"), {"n2": {0, 2}})
         self.assertRegex(sluice_lines(cluster)[-1], r"node n2: GPUs 0,2 \(100\.0 GB/s\); stock Slurm: node n1: GPUs .* GB/s\)$")
         # One GPU breaks no pair there.
@@ -64,29 +52,29 @@ class OneNode(Nodes):
 
     def test_gaps_are_filled_first(self):
         cluster = self.cluster(nodes(3, DGX1))
-        self.hold(cluster, "n2", {0, 1, 2, 3, 4, 5, 6})
-        self.hold(cluster, "n3", {0, 1, 2, 3})
+        hold_gpus(cluster, "n2", {0, 1, 2, 3, 4, 5, 6})
+        hold_gpus(cluster, "n3", {0, 1, 2, 3})
         self.assertEqual(self.given(cluster, "-N1", "--gpus=1"), {"n2": {7}})
         self.assertEqual(self.given(cluster, "-N1", "--gpus=4"), {"n3": {4, 5, 6, 7}})
         self.assertEqual(list(self.given(cluster, "-N1", "--gpus=8")), ["n1"])
 
     def test_a_node_without_cores_is_passed_over(self):
         cluster = self.cluster(nodes(3, PAIRS))
-        self.hold(cluster, "n1", {0, 1, 4, 5})
+        hold_gpus(cluster, "n1", {0, 1, 4, 5})
         allocate(cluster, "-w", "n2", "-N1", "-n38")
         self.assertEqual(self.given(cluster, "-N1", "--gpus=2", "-n4"), {"n3": {0, 2}})
 
     def test_what_only_stock_can_place_is_placed(self):
         """Cores left on one node only, and there no pair."""
         cluster = self.cluster(nodes(4, PAIRS))
-        self.hold(cluster, "n4", {0, 1, 4, 5})
+        hold_gpus(cluster, "n4", {0, 1, 4, 5})
         for node in ("n1", "n2", "n3"):
             allocate(cluster, "-w", node, "-N1", "-n39")
         self.assertEqual(list(self.given(cluster, "-N1", "--gpus=2", "-n8")), ["n4"])
 
     def test_advice_alone(self):
         cluster = self.cluster(nodes(2, PAIRS), sluice={"AdviseOnly": "yes"})
-        self.hold(cluster, "n1", {0, 1, 4, 5})
+        hold_gpus(cluster, "n1", {0, 1, 4, 5})
         self.assertEqual(list(self.given(cluster, "-N1", "--gpus=2")), ["n1"])
         self.assertRegex(sluice_lines(cluster)[-1], r"would choose node n2: GPUs 0,2 ")
         # Only what Slurm could carry out is advised.
@@ -98,8 +86,8 @@ class OneNode(Nodes):
 class SeveralNodes(Nodes):
     def test_equal_shares(self):
         cluster = self.cluster(nodes(4, PAIRS))
-        self.hold(cluster, "n1", {0, 1, 4, 5})
-        self.hold(cluster, "n3", {4, 5})
+        hold_gpus(cluster, "n1", {0, 1, 4, 5})
+        hold_gpus(cluster, "n3", {4, 5})
         given = self.given(cluster, "-N2", "--gpus-per-node=2")
         self.assertNotIn("n1", given)
         self.assertTrue(all(gpus in ({0, 2}, {1, 3}, {4, 6}, {5, 7}) for gpus in given.values()), given)
@@ -107,7 +95,7 @@ class SeveralNodes(Nodes):
     def test_gpus_of_the_whole_job(self):
         cluster = self.cluster(nodes(4, DGX1))
         for node, gpus in (("n1", {0, 1, 2, 3}), ("n2", {0, 1, 2, 3, 4, 5})):
-            self.hold(cluster, node, gpus)
+            hold_gpus(cluster, node, gpus)
         # Stock Slurm begins with the gaps of n1 and n2.
         self.assertEqual(sorted(map(len, self.given(cluster, "--gpus=12").values())), [4, 8])
         self.assertEqual(list(self.given(cluster, "--gpus=8")), ["n3"])
@@ -121,9 +109,9 @@ class SeveralNodes(Nodes):
         replace_file(conf, conf.read_text(encoding="utf-8") + "TopologyPlugin=topology/tree\n")
         cluster.restart("slurmctld")
         wait_registered(cluster)
-        self.hold(cluster, "n1", {0})
+        hold_gpus(cluster, "n1", {0})
         self.assertEqual(set(self.given(cluster, "-N2", "--gpus-per-node=8")), {"n2", "n4"})
-        self.hold(cluster, "n4", {0})
+        hold_gpus(cluster, "n4", {0})
         self.assertEqual(set(self.given(cluster, "-N2", "--gpus-per-node=8")), {"n2", "n3"})
         self.assertEqual(set(self.given(cluster, "-N2", "--gpus-per-node=4")), {"n1", "n3"})
 
@@ -134,7 +122,7 @@ class StockChoosesTheNodes(Nodes):
     def test_rules(self):
         cluster = self.cluster(nodes(2, PAIRS))
         cluster.run(["scontrol", "update", "nodename=n[1-2]", "features=rack1"])
-        self.hold(cluster, "n1", {0, 1, 4, 5})
+        hold_gpus(cluster, "n1", {0, 1, 4, 5})
         for words in (["--contiguous"], ["--switches=1"], ["-C", "[rack1*1]"]):
             with self.subTest(words=words):
                 self.assertEqual(list(self.given(cluster, "-N1", "--gpus=2", *words)), ["n1"])
@@ -160,7 +148,7 @@ class AsUnderStockSlurm(Nodes):
     def two_nodes(self, **options):
         """Two nodes, on the first of which every pair is broken."""
         cluster = self.cluster(nodes(2, PAIRS), **options)
-        self.hold(cluster, "n1", {0, 1, 4, 5})
+        hold_gpus(cluster, "n1", {0, 1, 4, 5})
         return cluster
 
     def test_heterogeneous_jobs_start(self):
@@ -174,7 +162,7 @@ class AsUnderStockSlurm(Nodes):
     def test_idle_cores_before_shared_ones(self):
         sharing = "Partition=main Nodes=n[1-2] Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:4\n"
         cluster = self.cluster(nodes(2, PAIRS) + sharing, settings={"PreemptMode": "GANG"})
-        self.hold(cluster, "n1", {0, 1, 4, 5})
+        hold_gpus(cluster, "n1", {0, 1, 4, 5})
         busy = allocate(cluster, "-N1", "-n40", "-w", "n2")
         job = allocate(cluster, "-N1", "-n2", "--gpus=2")
         self.assertEqual(list(cluster.job_gres()[job]), ["n1"])
@@ -201,7 +189,7 @@ class AsUnderStockSlurm(Nodes):
         for words in (["add", "qos", "one", "MaxTRESPerUser=node=1"], ["add", "account", "a", f"cluster={name}"],
                       ["add", "user", "root", "account=a", "qos=normal,one"]):
             cluster.run(["sacctmgr", "-i", *words], check=False)
-        self.hold(cluster, "n1", {0, 1, 4, 5})
+        hold_gpus(cluster, "n1", {0, 1, 4, 5})
         allocate(cluster, "-A", "a", "-q", "one", "-N1", "--gpus=1", "-w", "n1")
         job = cluster.sbatch(["-A", "a", "-q", "one", "-N1", "--gpus=2", "-o", "/dev/null"], "sleep 1000")
         cluster.wait_job(job, "RUNNING", timeout=120)
@@ -221,7 +209,7 @@ class Learned(Nodes):
             for pair, speed in speeds.items():
                 self.run_on(cluster, model, pair, speed)
         # A pair, and two GPUs whose partners are taken.
-        self.hold(cluster, "n1", {1, 3, 6, 7})
+        hold_gpus(cluster, "n1", {1, 3, 6, 7})
         # The file of samples is looked at every few seconds.
         wait_for(lambda: self.where(cluster, "deaf") == {4, 5}, 30, "the model that was learned")
         self.assertEqual(self.where(cluster, "sensitive"), {0, 2})
@@ -233,7 +221,7 @@ class Learned(Nodes):
 
     def run_on(self, cluster, model, pair, speed):
         """A job of the model on exactly these GPUs, whose agent tells this speed."""
-        self.hold(cluster, "n1", set(range(8)) - set(pair))
+        hold_gpus(cluster, "n1", set(range(8)) - set(pair))
         job = self.train(cluster, model)
         self.assertEqual(cluster.job_gres()[job]["n1"], set(pair))
         step = iter(range(100, 10**6, 100))
@@ -245,7 +233,7 @@ class Learned(Nodes):
             return samples.exists() and any(line.split()[0] == f"0/{model}" and abs(float(line.split()[8]) * speed - 1) < 0.01
                                             for line in samples.read_text(encoding="utf-8").splitlines()[1:])
         wait_for(learned, 60, f"the speed of {model} on {pair}")
-        self.end_all(cluster)
+        end_all(cluster)
 
     def where(self, cluster, model):
         job = self.train(cluster, model)

@@ -14,7 +14,8 @@ import time
 import unittest
 from pathlib import Path
 
-from harness import EXAMPLES, FULL, RELEASE, ClusterTest, allocate, end_job, gpu_errors, replace_file, say, sluice_lines, wait_for
+from harness import (EXAMPLES, FULL, RELEASE, ClusterTest, allocate, end_all, end_job, gpu_errors, hold_gpus, replace_file, say, sluice_lines,
+                     wait_for)
 
 # GB/s in one direction: a link of NVLink 2 or 3, and what a ring gets over the paths of `nvidia-smi topo -m`.
 LINK = 25.0
@@ -126,10 +127,6 @@ class Placement(ClusterTest):
         for job in running:
             end_job(cluster, job)
         self.assertEqual(set(map(len, cluster.node_gres().values())), {0})
-
-    def end_all(self, cluster):
-        cluster.run(["scancel", "--user=root"])
-        wait_for(lambda: not any(cluster.node_gres().values()), 20, "all GPUs free")
 
     def compare_with_stock(self, cluster, machine, jobs):
         """Reads the log of what stock Slurm had chosen for each job from the same free GPUs; says the mean ratio."""
@@ -243,7 +240,7 @@ class StockAndOptimum(Placement):
             shares = {size: [] for size in range(2, 9)}
             for free in draws:
                 for cluster in clusters:
-                    self.fill(cluster, free)
+                    hold_gpus(cluster, "n1", set(range(8)) - set(free))
                 for size in range(2, len(free) + 1):
                     stock, sluice = (self.given(cluster, machine, size) for cluster in clusters)
                     most = machine.most(free, size)
@@ -252,7 +249,7 @@ class StockAndOptimum(Placement):
                         self.assertLessEqual(stock, most)
                     shares[size].append((stock / most, sluice / most))
                 for cluster in clusters:
-                    self.end_all(cluster)
+                    end_all(cluster)
             for size in range(2, 9):
                 stock, sluice = (self.given(cluster, machine, size) for cluster in clusters)
                 most = machine.most(tuple(range(8)), size)
@@ -264,15 +261,6 @@ class StockAndOptimum(Placement):
     def knows_topology(self, cluster):
         end_job(cluster, allocate(cluster, "-N1", "--gpus=1"))
         return "GPUs" in sluice_lines(cluster)[-1]
-
-    def fill(self, cluster, free):
-        """Every GPU but those that are to be free is held by a job."""
-        for _ in range(8):
-            allocate(cluster, "-N1", "-n1", "--gpus=1")
-        holders = {gpu: job for job, nodes in cluster.job_gres().items() for gpu in nodes["n1"]}
-        self.assertEqual(set(holders), set(range(8)))
-        cluster.run(["scancel", *(str(holders[gpu]) for gpu in free)])
-        wait_for(lambda: set(range(8)) - cluster.node_gres()["n1"] == set(free), 20, "the free GPUs")
 
     def given(self, cluster, machine, size):
         """The bandwidth of the GPUs that a job of `size` is given now."""
@@ -302,7 +290,7 @@ class Requests(Placement):
                 job = allocate(cluster, *words)
                 self.assert_best(cluster, machine, job, held)
                 self.assertEqual(gpu_errors(cluster), [])
-                self.end_all(cluster)
+                end_all(cluster)
 
     def test_typed(self):
         cluster = self.cluster(one_node("dgx1-v100.topo-m.txt", "GpuType=v100"))
