@@ -60,6 +60,30 @@ std::vector<std::uint64_t> values_left(const std::vector<SetBandwidth>& bandwidt
     return left;
 }
 
+/// network_share() of every set; empty where all are alike.
+std::vector<float> network_shares(const GpuGraph& graph) {
+    const std::size_t sets = std::size_t{1} << graph.size();
+    std::vector<double> rates(sets, 0);
+    std::array<double, BestSets::max_table_gpus + 1> best{};
+    bool differ = false;
+    for (Mask set = 1; set < sets; ++set) {
+        const NicAffinity near = nic_affinity(graph, GpuSet(set));
+        rates[set] = near.nics * path_bandwidth_gbps(near.path);
+        auto& most = best[static_cast<std::size_t>(std::popcount(set))];
+        differ = differ || (most > 0 && rates[set] != most);
+        most = std::max(most, rates[set]);
+    }
+    if (!differ) return {};
+    std::vector<float> shares(sets, 1);
+    for (Mask set = 1; set < sets; ++set) {
+        const double most = best[static_cast<std::size_t>(std::popcount(set))];
+        // No path at all is known of such a set: it is taken for the farthest.
+        const double farthest = path_bandwidth_gbps(PciPath::unknown);
+        shares[set] = static_cast<float>(std::max(rates[set], farthest) / std::max(most, farthest));
+    }
+    return shares;
+}
+
 std::vector<GpuSet> gpus_of_models(const GpuGraph& graph) {
     std::vector<std::string> models;
     std::vector<GpuSet> sets;
@@ -110,6 +134,7 @@ Result<std::shared_ptr<const BestSets>> BestSets::compile(const GpuGraph& graph)
     std::vector<std::uint16_t> mirror(sets);
     for (Mask set = 0; set < sets; ++set) mirror[set] = mirrored(set);
     table->models_ = gpus_of_models(graph);
+    if (!graph.nics().empty()) table->network_share_ = network_shares(graph);
     std::vector<std::uint8_t> pure(sets);
     for (Mask set = 0; set < sets; ++set) pure[set] = table->mixed(GpuSet(set)) ? 0 : 1;
 
@@ -160,6 +185,11 @@ bool BestSets::mixed(GpuSet set) const {
 
 SetBandwidth BestSets::bandwidth(GpuSet set) const {
     return GpuSet::first(count_).contains(set) ? bandwidth_[set.bits()] : SetBandwidth{};
+}
+
+double BestSets::network_share(GpuSet set) const {
+    if (network_share_.empty() || !GpuSet::first(count_).contains(set)) return 1;
+    return network_share_[set.bits()];
 }
 
 double BestSets::left_gbps(GpuSet free) const {

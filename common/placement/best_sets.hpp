@@ -55,6 +55,14 @@ class BestSets {
     /// Constant time; the empty set and sets beyond the node give zeros.
     SetBandwidth bandwidth(GpuSet set) const;
 
+    /// How near the set is to the node's NICs: those on its nearest level (nic_affinity()) times
+    /// the rate of such a path, relative to the best set of its size. 1 where the topology names no
+    /// NICs or all GPUs are alike to them, and beyond the node. Constant time.
+    double network_share(GpuSet set) const;
+
+    /// False where network_share() is 1 for every set.
+    bool network_differs() const { return !network_share_.empty(); }
+
     /// Criterion 3, a sum of whole MB/s so that equal sums are equal. Constant time; 0 beyond the
     /// node.
     double left_gbps(GpuSet free) const;
@@ -68,6 +76,7 @@ class BestSets {
     std::vector<GpuSet> models_;           // the GPUs of each model that is known
     std::vector<SetBandwidth> bandwidth_;  // by set
     std::vector<std::uint64_t> left_;      // by set, in MB/s / 4
+    std::vector<float> network_share_;     // by set; empty: 1 for all
     std::vector<std::uint16_t> best_;      // [free * (count_ + 1) + k]
     std::vector<std::uint16_t> thriftiest_;
 };

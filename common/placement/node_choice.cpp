@@ -11,12 +11,14 @@
 namespace sluice {
 namespace {
 
+constexpr double rounding = 1e-12;                                   // of costs and times
 constexpr double no_rate = std::numeric_limits<double>::infinity();  // one GPU sends nothing
 
 /// One way to take so many GPUs of a node.
 struct Option {
     GpuSet set;
-    double rate = 0;  // GB/s
+    double rate = 0;     // GB/s
+    double network = 1;  // share
     double broken = 0;
 };
 
@@ -27,34 +29,44 @@ double broken_by(const BestSets& sets, GpuSet free, GpuSet taken) {
 }
 
 Option option_of(const BestSets& sets, GpuSet free, GpuSet set) {
-    return {set, set.size() > 1 ? sets.bandwidth(set).total_gbps : no_rate,
+    return {set, set.size() > 1 ? sets.bandwidth(set).total_gbps : no_rate, sets.network_share(set),
             broken_by(sets, free, set)};
 }
 
-/// Each slower than the one before it, and worth it: breaking less. The fastest alone unless
-/// `all`.
-std::vector<Option> options_of(const BestSets& sets, GpuSet free, int count, bool all) {
-    const auto fastest = sets.best(free, count);
-    if (!fastest) return {};
-    std::vector<Option> options{option_of(sets, free, *fastest)};
-    if (!all || count == 1) return options;
-    std::vector<Option> others;
-    if (sets.size() <= BestSets::max_enumerated_gpus) {
-        for (std::uint64_t bits = free.bits(); bits != 0; bits = (bits - 1) & free.bits()) {
-            if (GpuSet(bits).size() == count) others.push_back(option_of(sets, free, GpuSet(bits)));
-        }
-    } else {
-        others.push_back(option_of(sets, free, *sets.thriftiest(free, count)));
+/// Every set; on large nodes the fastest and the one that leaves most. GPUs of two models only
+/// where the fastest has such.
+std::vector<Option> all_options(const BestSets& sets, GpuSet free, int count, GpuSet fastest) {
+    std::vector<Option> options;
+    const auto add = [&](GpuSet set) {
+        if (!sets.mixed(set) || sets.mixed(fastest)) options.push_back(option_of(sets, free, set));
+    };
+    if (sets.size() > BestSets::max_enumerated_gpus) {
+        add(fastest);
+        add(*sets.thriftiest(free, count));
+        return options;
     }
-    std::sort(others.begin(), others.end(), [](const Option& a, const Option& b) {
-        if (a.rate != b.rate) return a.rate > b.rate;
-        if (a.broken != b.broken) return a.broken < b.broken;
-        return a.set.indices() < b.set.indices();
-    });
-    for (const Option& other : others) {
-        if (other.broken < options.back().broken) options.push_back(other);
+    for (std::uint64_t bits = free.bits(); bits != 0; bits = (bits - 1) & free.bits()) {
+        if (GpuSet(bits).size() == count) add(GpuSet(bits));
     }
     return options;
+}
+
+/// Leaves, by what they break, those that are faster in some way than all that break less.
+void drop_dominated(std::vector<Option>& options) {
+    std::sort(options.begin(), options.end(), [](const Option& a, const Option& b) {
+        if (a.broken != b.broken) return a.broken < b.broken;
+        if (a.rate != b.rate) return a.rate > b.rate;
+        if (a.network != b.network) return a.network > b.network;
+        return a.set.indices() < b.set.indices();
+    });
+    std::vector<Option> kept;
+    for (const Option& option : options) {
+        const bool dominated = std::any_of(kept.begin(), kept.end(), [&](const Option& other) {
+            return other.rate >= option.rate && other.network >= option.network;
+        });
+        if (!dominated) kept.push_back(option);
+    }
+    options.swap(kept);
 }
 
 /// What it costs to take these sets of these nodes, which meet `hops` levels of switches up.
@@ -71,6 +83,7 @@ NodePlacement placement_of(const std::vector<std::pair<int, Option>>& taken, int
         shape.gpus += way.set.size();
         shape.most_per_node = std::max(shape.most_per_node, way.set.size());
         slowest = std::min(slowest, way.rate);
+        if (shape.nodes > 1) shape.network_share = std::min(shape.network_share, way.network);
     }
     shape.slowest_gbps = slowest == no_rate ? 0 : slowest;
     placement.step_time = step_time(shape);
@@ -88,16 +101,23 @@ struct NodeClass {
     std::vector<std::vector<Option>> options;  // for each distinct count
 };
 
+/// A bound on options.
+struct Least {
+    double rate = 0;
+    double network = 0;
+};
+
 /// A part of the network: its offers, by position.
 struct Pool {
     std::vector<int> offers;
     int hops = 0;
 };
 
-/// How much slower the network is over several levels of switches.
+/// By which factor the network is slower over several levels of switches, and from GPUs that are
+/// far from the ports.
 double detour(const PlacementShape& shape) {
     constexpr double per_further_level = 0.25;
-    return 1 + per_further_level * std::max(shape.hops - 1, 0);
+    return (1 + per_further_level * std::max(shape.hops - 1, 0)) / shape.network_share;
 }
 
 class Search {
@@ -152,25 +172,59 @@ class Search {
             if (!fresh) continue;
             NodeClass made{each.sets, each.free, {}};
             for (const int size : sizes_) {
-                made.options.push_back(
-                    options_of(*each.sets, each.free, size, options_.trust_model));
-                for (const Option& option : made.options.back()) rates_.push_back(option.rate);
+                made.options.push_back(options_of(*each.sets, each.free, size));
+                for (const Option& option : made.options.back()) {
+                    rates_.push_back(option.rate);
+                    networks_.push_back(option.network);
+                }
             }
             classes_.push_back(std::move(made));
         }
-        std::sort(rates_.begin(), rates_.end(), std::greater<>());
-        rates_.erase(std::unique(rates_.begin(), rates_.end()), rates_.end());
+        for (auto* const values : {&rates_, &networks_}) {
+            std::sort(values->begin(), values->end(), std::greater<>());
+            values->erase(std::unique(values->begin(), values->end()), values->end());
+        }
+    }
+
+    /// Those worth looking at, by what they break.
+    std::vector<Option> options_of(const BestSets& sets, GpuSet free, int count) const {
+        const auto fastest = sets.best(free, count);
+        if (!fastest) return {};
+        const bool network = counts_.size() > 1 && sets.network_differs();
+        const bool all = options_.trust_model && count > 1;
+        if (!all && !network) return {option_of(sets, free, *fastest)};
+        auto options = all_options(sets, free, count, *fastest);
+        if (!network) {
+            for (Option& option : options) option.network = 1;
+        }
+        drop_dominated(options);
+        if (options_.trust_model) return options;
+        const auto slower = [this](const Option& a, const Option& b) {
+            return time_of(a) < time_of(b) * (1 - rounding);
+        };
+        return {*std::min_element(options.begin(), options.end(), slower)};
+    }
+
+    /// Of the whole job, if it were as fast on all its nodes as with this option.
+    double time_of(const Option& option) const {
+        PlacementShape shape;
+        shape.nodes = static_cast<int>(counts_.size());
+        for (const int count : counts_) {
+            shape.gpus += count;
+            shape.most_per_node = std::max(shape.most_per_node, count);
+        }
+        shape.slowest_gbps = option.rate == no_rate ? 0 : option.rate;
+        shape.network_share = option.network;
+        return step_time_(shape);
     }
 
     /// What breaks least among what is at least so fast; null where nothing is.
-    const Option* option(int position, std::size_t size, double least_rate) const {
+    const Option* option(int position, std::size_t size, const Least& least) const {
         const auto place = static_cast<std::size_t>(class_of_[static_cast<std::size_t>(position)]);
-        const Option* last = nullptr;
         for (const Option& each : classes_[place].options[size]) {
-            if (each.rate < least_rate) break;
-            last = &each;
+            if (each.rate >= least.rate && each.network >= least.network) return &each;
         }
-        return last;
+        return nullptr;
     }
 
     /// Tries these offers, which share `depth` switches, and each of the parts below them.
@@ -194,16 +248,18 @@ class Search {
     }
 
     void try_pool(const Pool& pool) {
-        for (const double rate : rates_) {
-            const auto count = static_cast<long>(counts_.size());
-            const auto kinds = static_cast<long>(sizes_.size());
-            steps_ += static_cast<long>(pool.offers.size()) * kinds;
-            if (kinds > 1) steps_ += count * count * count * kinds;
-            if (steps_ > options_.most_steps) return;
-            if (sizes_.size() == 1)
-                try_equal(pool, rate);
-            else
-                try_mixed(pool, rate);
+        const auto count = static_cast<long>(counts_.size());
+        const auto kinds = static_cast<long>(sizes_.size());
+        for (const double network : networks_) {
+            for (const double rate : rates_) {
+                steps_ += static_cast<long>(pool.offers.size()) * kinds;
+                if (kinds > 1) steps_ += count * count * count * kinds;
+                if (steps_ > options_.most_steps) return;
+                if (sizes_.size() == 1)
+                    try_equal(pool, {rate, network});
+                else
+                    try_mixed(pool, {rate, network});
+            }
         }
     }
 
@@ -219,31 +275,31 @@ class Search {
     }
 
     std::vector<std::pair<double, int>> able(const Pool& pool, std::size_t size,
-                                             double rate) const {
+                                             const Least& least) const {
         std::vector<std::pair<double, int>> nodes;
         for (const int position : pool.offers) {
-            if (const Option* way = option(position, size, rate))
+            if (const Option* way = option(position, size, least))
                 nodes.emplace_back(way->broken, position);
         }
         sort_by_broken(nodes);
         return nodes;
     }
 
-    void try_equal(const Pool& pool, double rate) {
-        const auto nodes = able(pool, 0, rate);
+    void try_equal(const Pool& pool, const Least& least) {
+        const auto nodes = able(pool, 0, least);
         if (nodes.size() < counts_.size()) return;
         std::vector<std::pair<int, const Option*>> chosen;
         for (std::size_t i = 0; i < counts_.size(); ++i)
-            chosen.emplace_back(nodes[i].second, option(nodes[i].second, 0, rate));
+            chosen.emplace_back(nodes[i].second, option(nodes[i].second, 0, least));
         weigh(chosen, pool.hops);
     }
 
     /// The |counts| nodes that break least for each count are enough: were another one used, one of
     /// them is free to take its place.
-    void try_mixed(const Pool& pool, double rate) {
+    void try_mixed(const Pool& pool, const Least& least) {
         std::vector<int> columns;
         for (std::size_t size = 0; size < sizes_.size(); ++size) {
-            auto nodes = able(pool, size, rate);
+            auto nodes = able(pool, size, least);
             std::size_t taken = 0;
             for (const auto& [broken, position] : nodes) {
                 if (taken == counts_.size() && !offer(position).required) break;
@@ -261,13 +317,14 @@ class Search {
             static_cast<int>(counts_.size()), static_cast<int>(columns.size()),
             [&](int row, int column) {
                 const int position = columns[static_cast<std::size_t>(column)];
-                const Option* way = option(position, size_of_[static_cast<std::size_t>(row)], rate);
+                const Option* way =
+                    option(position, size_of_[static_cast<std::size_t>(row)], least);
                 return (way ? way->broken : impossible) - (offer(position).required ? bonus : 0);
             });
         std::vector<std::pair<int, const Option*>> chosen;
         for (std::size_t row = 0; row < counts_.size(); ++row) {
             const int position = columns[static_cast<std::size_t>(column_of_row[row])];
-            const Option* way = option(position, size_of_[row], rate);
+            const Option* way = option(position, size_of_[row], least);
             if (!way) return;
             chosen.emplace_back(position, way);
         }
@@ -283,7 +340,6 @@ class Search {
         std::vector<std::pair<int, Option>> taken;
         for (const auto& [position, way] : chosen) taken.emplace_back(offer(position).node, *way);
         NodePlacement placement = placement_of(taken, hops, step_time_, options_);
-        constexpr double rounding = 1e-12;
         if (placement.step_time < fastest_step_time_ * (1 - rounding)) {
             fastest_step_time_ = placement.step_time;
             fastest_gbps_ = placement.shape.slowest_gbps;
@@ -301,7 +357,8 @@ class Search {
     std::vector<NodeClass> classes_;
     std::vector<int> class_of_;  // of each offer
     std::ptrdiff_t required_ = 0;
-    std::vector<double> rates_;  // at which options differ, fastest first
+    std::vector<double> rates_;     // at which options differ, fastest first
+    std::vector<double> networks_;  // the same of their shares
     long steps_ = 0;
     double fastest_step_time_ = no_rate;
     double fastest_gbps_ = 0;

@@ -40,16 +40,18 @@ struct PlacementShape {
     int nodes = 0;
     int most_per_node = 0;    ///< GPUs of the job on the node where it has most
     double slowest_gbps = 0;  ///< least total() of the sets of two GPUs and more; 0 without any
-    int hops =
-        0;  ///< levels of switches between its nodes: 1 under one switch; 0: unknown, or one node
+    /// Levels of switches between its nodes: 1 under one switch; 0: unknown, or one node.
+    int hops = 0;
+    double network_share = 1;  ///< least BestSets::network_share() of its nodes; 1 on one node
 };
 
 using StepTimeOf = std::function<double(const PlacementShape&)>;
 
 /// What is assumed of a job that nothing is known of: a second of computing comes with `traffic_gb`
 /// GB of all-reduce in each GPU, which go over the set's rings within a node and then over one port
-/// of `network_gbps` between nodes, a quarter slower for each further level of switches. Nothing
-/// overlaps. (5 GB: BERT-large in half precision on a V100 exchanges 1.3 GB in a step of 0.25 s.)
+/// of `network_gbps` between nodes, a quarter slower for each further level of switches, and as
+/// much slower as the set is farther from the ports than others of its size. Nothing overlaps. (5
+/// GB: BERT-large in half precision on a V100 exchanges 1.3 GB in a step of 0.25 s.)
 struct PriorStepTime {
     double traffic_gb = 5;
     double network_gbps = 12.5;
@@ -84,8 +86,9 @@ struct NodePlacement {
 
 struct NodeChoiceOptions {
     double fragmentation_weight = 0.1;
-    /// Within a node: false, the fastest set; true, whichever set costs least by the model. (A job
-    /// that nothing is known of is taken to need the fastest.)
+    /// Within a node: false, the fastest set, by its own links or, over several nodes, by the step
+    /// time where sets differ in how near they are to the NICs; true, whichever set costs least by
+    /// the model. (A job that nothing is known of is taken to need the fastest.)
     bool trust_model = false;
     /// Nodes looked at, and steps of assignments, before the best found so far is taken: a few
     /// milliseconds. 1,000 nodes in equal shares, or 16 in different ones, need less.
@@ -97,7 +100,8 @@ struct NodeChoiceOptions {
 /// The placement of least cost with counts[i] GPUs on one node, counts[i + 1] on another, and so
 /// on: exact, within most_steps, over all ways to choose nodes and, with trust_model, sets (on
 /// nodes of more than 8 GPUs: the fastest or the thriftiest set). Nothing where no such placement
-/// exists. O(offers) for each rate at which sets differ and each level of switches; with different
+/// exists. O(offers) for each rate and each nearness to NICs at which sets differ and each level of
+/// switches; with different
 /// counts an assignment in O(|counts|^3) on top.
 std::optional<NodePlacement> choose_nodes(std::span<const NodeOffer> offers,
                                           std::span<const int> counts, const StepTimeOf& step_time,

@@ -23,7 +23,40 @@ std::shared_ptr<const BestSets> table(const std::string& name) {
     return *sets;
 }
 
-/// Least cost over every way to give counts to nodes and, with `any_set`, every set.
+/// Eight GPUs behind an NVSwitch, a NIC beside each two of them.
+constexpr std::string_view switched = R"(SluiceTopology=1 Gpus=8 Nics=4 Switch=yes
+Nic=a Paths=PXB,PXB,NODE,NODE,SYS,SYS,SYS,SYS
+Nic=b Paths=NODE,NODE,PXB,PXB,SYS,SYS,SYS,SYS
+Nic=c Paths=SYS,SYS,SYS,SYS,PXB,PXB,NODE,NODE
+Nic=d Paths=SYS,SYS,SYS,SYS,NODE,NODE,PXB,PXB
+)";
+
+/// Three GPUs under one PCIe switch, the NIC beside the third and a fourth.
+constexpr std::string_view one_nic = R"(SluiceTopology=1 Gpus=4 Nics=1
+Pair=0-1 Path=PIX
+Pair=0-2 Path=PXB
+Pair=1-2 Path=PXB
+Pair=0-3 Path=SYS
+Pair=1-3 Path=SYS
+Pair=2-3 Path=PHB
+Nic=a Paths=NODE,NODE,PIX,PIX
+)";
+
+std::shared_ptr<const BestSets> table_of_text(std::string text) {
+    const bool joined = text.find("Pair=") != std::string::npos;
+    const bool named = text.find("Gpu=") != std::string::npos;
+    const int gpus = text[text.find("Gpus=") + 5] - '0';
+    for (int a = 0; a < gpus; ++a) {
+        if (!named) text += "Gpu=" + std::to_string(a) + "\n";
+        for (int b = a + 1; b < gpus && !joined; ++b)
+            text += "Pair=" + std::to_string(a) + "-" + std::to_string(b) + " Links=12 Gbps=300\n";
+    }
+    const auto graph = read_topology_text(text, "text");
+    EXPECT_TRUE(graph.ok()) << graph.error().message;
+    return *BestSets::compile(*graph);
+}
+
+/// Least cost over every way to give counts to nodes and, with trust in the model, every set.
 class BruteForce {
   public:
     BruteForce(std::span<const NodeOffer> offers, std::vector<int> counts, const StepTimeOf& time,
@@ -53,7 +86,7 @@ class BruteForce {
         nodes.push_back(offer);
         sets.emplace_back();
         if (!options_.trust_model) {
-            const auto best = offer.sets->best(offer.free, count);
+            const auto best = fastest(offer, counts, count);
             if (!best) return;
             sets.back() = *best;
             return spread(counts, next + 1, nodes, sets);
@@ -63,6 +96,32 @@ class BruteForce {
             sets.back() = GpuSet(bits);
             if (sets.back().size() == count) spread(counts, next + 1, nodes, sets);
         }
+    }
+
+    /// What a job that nothing is known of gets of a node.
+    std::optional<GpuSet> fastest(const NodeOffer& offer, const std::vector<int>& counts,
+                                  int count) const {
+        if (counts.size() == 1 || !offer.sets->network_differs())
+            return offer.sets->best(offer.free, count);
+        std::optional<GpuSet> found;
+        std::pair<double, double> least;
+        for (std::uint64_t bits = offer.free.bits(); bits != 0;
+             bits = (bits - 1) & offer.free.bits()) {
+            const GpuSet set(bits);
+            if (set.size() != count) continue;
+            PlacementShape shape;
+            shape.gpus = std::accumulate(counts.begin(), counts.end(), 0);
+            shape.nodes = static_cast<int>(counts.size());
+            shape.most_per_node = *std::max_element(counts.begin(), counts.end());
+            shape.slowest_gbps = count > 1 ? offer.sets->bandwidth(set).total_gbps : 0;
+            shape.network_share = offer.sets->network_share(set);
+            const std::pair value{time_(shape), -offer.sets->left_gbps(offer.free - set)};
+            if (!found || value < least) {
+                found = set;
+                least = value;
+            }
+        }
+        return found;
     }
 
     std::span<const NodeOffer> offers_;
@@ -75,21 +134,25 @@ TEST(NodeChoice, EqualsTheBestOfAllPlacements) {
     const auto dgx1 = table("dgx1-v100.topo-m.txt");
     const auto pairs = table("nvlink-pairs8.topo-m.txt");
     const auto pcie = table("pcie8.topo-m.txt");
-    const BestSets* const classes[] = {dgx1.get(), pairs.get(), pcie.get()};
+    const auto nvswitch = table_of_text(std::string(switched));
+    const auto small = table_of_text(std::string(one_nic));
+    const BestSets* const classes[] = {dgx1.get(), pairs.get(), pcie.get(), nvswitch.get(),
+                                       small.get()};
     const std::vector<int> left{0, 1}, right{0, 2}, other{3, 4}, flat{};
     const std::vector<std::vector<int>> requests{{1},    {2},    {4},       {8},      {2, 2},
                                                  {3, 3}, {2, 1}, {4, 2, 1}, {1, 1, 1}};
     std::mt19937 dice(17);
     int possible = 0;
-    for (int round = 0; round < 400; ++round) {
+    for (int round = 0; round < 600; ++round) {
         std::vector<NodeOffer> offers;
         const bool network = round % 2 == 0;
         for (int i = 0; i < 5; ++i) {
             const auto& switches = !network ? flat : *std::array{&left, &right, &other}[dice() % 3];
             // Few free GPUs where every set is tried.
             const std::uint64_t busy = round % 4 < 2 ? 0 : dice();
-            offers.push_back({i, classes[dice() % 3], GpuSet(dice() & 0xff & ~busy),
-                              dice() % 10 == 0, switches});
+            const BestSets* const sets = classes[dice() % 5];
+            const std::uint64_t all = GpuSet::first(sets->size()).bits();
+            offers.push_back({i, sets, GpuSet(dice() & all & ~busy), dice() % 10 == 0, switches});
         }
         const auto& counts = requests[dice() % requests.size()];
         const NodeChoiceOptions options{round % 3 * 0.2, round % 4 >= 2};
@@ -142,6 +205,57 @@ TEST(NodeChoice, AJobThatDoesNotCommunicateTakesWhatIsLeft) {
     EXPECT_EQ(to_string(choose_nodes(offers, two, deaf, {0.1, false})->nodes[0].set), "0,2");
     EXPECT_EQ(to_string(choose_nodes(offers, two, PriorStepTime{}, {0.1, true})->nodes[0].set),
               "0,2");
+}
+
+TEST(NodeChoice, JobsOverSeveralNodesGetGpusNearTheNics) {
+    const auto sets = table_of_text(std::string(one_nic));
+    EXPECT_TRUE(sets->network_differs());
+    // Two NICs away instead of one beside it: 8 and 12 GB/s.
+    EXPECT_FLOAT_EQ(static_cast<float>(sets->network_share(*parse_gpu_set("0,1"))), 8.0F / 12);
+    EXPECT_EQ(sets->network_share(*parse_gpu_set("0,3")), 1);
+    EXPECT_EQ(sets->network_share(GpuSet::first(4)), 1);
+    const std::vector<NodeOffer> offers{{0, sets.get(), GpuSet::first(4), false, {}},
+                                        {1, sets.get(), GpuSet::first(4), false, {}}};
+    const auto given = [&](std::vector<int> counts) {
+        return to_string(choose_nodes(offers, counts, PriorStepTime{})->nodes[0].set);
+    };
+    EXPECT_EQ(given({2}), "0-1");
+    EXPECT_EQ(given({2, 2}), "0,2");
+    // As near as 2, and the three under the switch stay together.
+    EXPECT_EQ(given({1, 1}), "3");
+    const auto near = choose_nodes(offers, std::vector<int>{2, 2}, PriorStepTime{});
+    EXPECT_EQ(near->shape.network_share, 1);
+    EXPECT_EQ(near->fastest_step_time, near->step_time);
+
+    // As many NICs as GPUs can be near to: one of each pair.
+    const auto nvswitch = table_of_text(std::string(switched));
+    const std::vector<NodeOffer> whole{{0, nvswitch.get(), GpuSet::first(8), false, {}},
+                                       {1, nvswitch.get(), GpuSet::first(8), false, {}}};
+    const auto four = choose_nodes(whole, std::vector<int>{4, 4}, PriorStepTime{});
+    EXPECT_EQ(to_string(four->nodes[0].set), "0,2,4,6");
+    // A job on one node has no use for them.
+    EXPECT_EQ(to_string(choose_nodes(whole, std::vector<int>{4}, PriorStepTime{})->nodes[0].set),
+              "0-3");
+}
+
+TEST(NodeChoice, ModelsOfGpuAreNotMixedForThrift) {
+    // Links cross the models, and 0 and 1 are worth keeping.
+    const auto sets = table_of_text(R"(SluiceTopology=1 Gpus=4
+Gpu=0 Model=p100
+Gpu=1 Model=p100
+Gpu=2 Model=rtx
+Gpu=3 Model=rtx
+Pair=0-1 Links=2 Gbps=50
+Pair=0-2 Path=SYS
+Pair=0-3 Path=SYS
+Pair=1-2 Path=SYS
+Pair=1-3 Path=SYS
+Pair=2-3 Links=1 Gbps=25
+)");
+    const std::vector<NodeOffer> offers{{0, sets.get(), *parse_gpu_set("0-2"), false, {}}};
+    const StepTimeOf deaf = [](const PlacementShape&) { return 1.0; };
+    EXPECT_EQ(to_string(choose_nodes(offers, std::vector<int>{2}, deaf, {0.1, true})->nodes[0].set),
+              "0-1");
 }
 
 TEST(NodeChoice, NothingSlowerThanAllowed) {
