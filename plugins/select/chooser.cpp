@@ -2,7 +2,6 @@
 #include "plugins/select/chooser.hpp"
 
 #include <algorithm>
-#include <array>
 #include <ctime>
 #include <limits>
 #include <numeric>
@@ -122,20 +121,39 @@ class Chooser::Refinement {
     void assess_stock() {
         std::vector<NodeOffer> offers;
         std::vector<GpuSet> sets;
-        std::vector<GpuSet> best;
         for (std::size_t i = 0; i < stock_nodes_.size(); ++i) {
             offers.push_back(chooser_.offers_.offer(stock_nodes_[i], nullptr));
             sets.push_back(choice_->nodes[i].gpus);
-            const std::array<int, 1> count{sets[i].size()};
-            const auto alone = choose_nodes(std::span(&offers[i], 1), count, step_time_, options_);
-            best.push_back(alone ? alone->nodes.front().set : sets[i]);
         }
         stock_ = assess(offers, sets, step_time_, options_);
-        in_place_ = assess(offers, best, step_time_, options_);
+        in_place_ = best_in_place(offers, sets);
         // Nobody whose needs are not known is worse off than under stock Slurm, whatever is kept
         // for others.
         if (!options_.trust_model) options_.most_step_time = stock_.step_time;
         explanation.stock_placement = stock_;
+    }
+
+    /// As many GPUs of each node.
+    NodePlacement best_in_place(std::vector<NodeOffer> offers,
+                                const std::vector<GpuSet>& sets) const {
+        const auto as_many = [](const NodeShare& share, GpuSet set) {
+            return share.set.size() == set.size();
+        };
+        std::vector<int> counts;
+        for (const GpuSet set : sets) counts.push_back(set.size());
+        for (NodeOffer& offer : offers) offer.required = true;
+        const auto together = choose_nodes(offers, counts, step_time_, options_);
+        if (together && std::equal(together->nodes.begin(), together->nodes.end(), sets.begin(),
+                                   sets.end(), as_many))
+            return *together;
+        // Other nodes would get the larger shares: each for itself.
+        std::vector<GpuSet> best;
+        for (std::size_t i = 0; i < offers.size(); ++i) {
+            const auto alone = choose_nodes(std::span(&offers[i], 1), std::span(&counts[i], 1),
+                                            step_time_, options_);
+            best.push_back(alone ? alone->nodes.front().set : sets[i]);
+        }
+        return assess(offers, best, step_time_, options_);
     }
 
     static bool same(const NodePlacement& a, const NodePlacement& b) {
@@ -431,11 +449,18 @@ void Chooser::reconfigured() {
 }
 
 void Chooser::survey() {
+    offers_.follow_nodes();
     const auto snapshot = tables_.snapshot();
+    NodeTables::OtherSizes others;
     for (int i = 0; i < node_record_count; ++i) {
         const auto here = node_gpus(node_record_table_ptr[i]);
-        if (here && !snapshot->has_file_for(here->node, here->count)) offer(*here);
+        if (!here) continue;
+        const int told = snapshot->file_gpus(here->node);
+        if (told == here->count) continue;
+        offer(*here);
+        if (told > 0) others[{told, here->count}].push_back(here->node);
     }
+    tables_.note(std::move(others));
 }
 
 void Chooser::offer(const NodeGpus& node) const {

@@ -34,7 +34,7 @@ class Chooser {
     /// summary.
     void begin(job_record_t* job);
 
-    /// Offers nodes that no table describes to NodeTables.
+    /// Looks what has become of the nodes: offers those that no table describes to NodeTables.
     void survey();
 
     /// Slurm has read its configuration.

@@ -5,6 +5,16 @@
 
 namespace sluice::slurm {
 
+namespace {
+
+// A dynamic node that is deleted leaves a hole.
+const char* name_of(int index) {
+    const node_record_t* node = node_record_table_ptr[index];
+    return node && node->name ? node->name : "";
+}
+
+}  // namespace
+
 void NodeOffers::use(std::shared_ptr<const NodeTables::Snapshot> snapshot) {
     if (snapshot_ == snapshot) return;
     snapshot_ = std::move(snapshot);
@@ -57,6 +67,15 @@ NodeOffer NodeOffers::offer(const Node& node, const bitstr_t* required) const {
 
 void NodeOffers::learn_network() {
     switches_ = switches_of_nodes();
+    names_.clear();
+    for (int i = 0; i < node_record_count; ++i) names_.emplace_back(name_of(i));
+}
+
+void NodeOffers::follow_nodes() {
+    bool same = static_cast<std::size_t>(node_record_count) == names_.size();
+    for (int i = 0; same && i < node_record_count; ++i)
+        same = names_[static_cast<std::size_t>(i)] == name_of(i);
+    if (!same) learn_network();
 }
 
 }  // namespace sluice::slurm

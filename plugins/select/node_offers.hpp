@@ -37,8 +37,10 @@ class NodeOffers {
     /// Valid as long as this object and the node are.
     NodeOffer offer(const Node& node, const bitstr_t* required) const;
 
-    /// Asks Slurm where the nodes stand in the network: once after each start and reconfiguration.
+    /// Asks Slurm where the nodes stand in the network.
     void learn_network();
+    /// The same where dynamic nodes have come or gone since.
+    void follow_nodes();
 
   private:
     struct Known {
@@ -50,6 +52,7 @@ class NodeOffers {
     std::shared_ptr<const NodeTables::Snapshot> snapshot_;
     std::vector<Known> known_;                // by node index, from snapshot_
     std::vector<std::vector<int>> switches_;  // by node index; empty: no network known
+    std::vector<std::string> names_;          // by node index, when switches_ were learned
 };
 
 }  // namespace sluice::slurm

@@ -75,6 +75,26 @@ void NodeTables::refuse(const std::string& node, std::uint64_t fingerprint,
                        "; stock Slurm chooses its GPUs");
 }
 
+void NodeTables::note(OtherSizes sizes) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (sizes == noted_) return;
+        noted_ = sizes;
+        sizes_ = std::move(sizes);
+    }
+    wake_.notify_one();
+}
+
+void NodeTables::tell(const OtherSizes& sizes) const {
+    for (const auto& [gpus, nodes] : sizes) {
+        std::string line = "node " + nodes.front();
+        if (nodes.size() > 1) line += " and " + std::to_string(nodes.size() - 1) + " more";
+        options_.log_error(line + ": " + std::to_string(gpus.second) +
+                           " GPUs, where the topology file describes " +
+                           std::to_string(gpus.first) + "; what gres.conf says counts there");
+    }
+}
+
 void NodeTables::keep(const PlacementCounts& counts) {
     {
         const std::lock_guard lock(mutex_);
@@ -127,19 +147,22 @@ void NodeTables::run() {
         bool reload = false;
         std::map<std::string, GpuGraph> offered;
         std::optional<PlacementCounts> counts;
+        std::optional<OtherSizes> sizes;
         {
             std::unique_lock lock(mutex_);
-            const auto at_once = [this] { return stop_ || reload_ || !offered_.empty(); };
+            const auto at_once = [this] { return stop_ || reload_ || sizes_ || !offered_.empty(); };
             wake_.wait_for(lock, between_looks, [&] { return at_once() || counts_; });
             if (counts_) wake_.wait_until(lock, next_write, at_once);
             if (stop_ || std::chrono::steady_clock::now() >= next_write) counts.swap(counts_);
             if (stop_ && !counts) return;
             reload = std::exchange(reload_, false);
             offered.swap(offered_);
+            sizes.swap(sizes_);
         }
         try {
             if (reload) load(false);
             if (!offered.empty()) compile(offered);
+            if (sizes) tell(*sizes);
             learn_models();
             if (counts) {
                 write(*counts);
@@ -252,8 +275,9 @@ const StepTimeModel* NodeTables::Snapshot::model(std::string_view key,
     return most;
 }
 
-bool NodeTables::Snapshot::has_file_for(std::string_view node, int gpus) const {
-    return table_in(by_file, node, gpus) != nullptr;
+int NodeTables::Snapshot::file_gpus(std::string_view node) const {
+    const auto table = by_file.find(node);
+    return table == by_file.end() ? 0 : table->second->size();
 }
 
 bool NodeTables::Snapshot::knows(std::string_view node) const {

@@ -15,6 +15,8 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "common/base/config.hpp"
 #include "common/model/step_time.hpp"
@@ -56,8 +58,8 @@ class NodeTables {
         /// The model of a job on GPUs of this type, or else on the type that was measured most.
         /// Null where nothing was measured.
         const StepTimeModel* model(std::string_view key, std::string_view gpu_type) const;
-        /// True where that table is a topology file's.
-        bool has_file_for(std::string_view node, int gpus) const;
+        /// How many GPUs the node's topology file describes; 0: it has none.
+        int file_gpus(std::string_view node) const;
         /// True where a topology file or gres.conf told about the node.
         bool knows(std::string_view node) const;
     };
@@ -71,6 +73,11 @@ class NodeTables {
     /// What gres.conf says about a node cannot be: logged, once.
     void refuse(const std::string& node, std::uint64_t fingerprint, const std::string& why);
 
+    /// Nodes with another number of GPUs than their topology file describes: (file's, node's) and
+    /// their names. All there are now; what was not so the last time is logged on the thread.
+    using OtherSizes = std::map<std::pair<int, int>, std::vector<std::string>>;
+    void note(OtherSizes sizes);
+
     /// Writes the counts to their file below StateDir: later, on the thread, every few seconds at
     /// most. Only while this slurmctld is in control.
     void keep(const PlacementCounts& counts);
@@ -83,6 +90,7 @@ class NodeTables {
     void say_once(const std::function<void(const std::string&)>& log, const std::string& what,
                   const std::string& more, std::set<std::string>& said) const;
     void compile(const std::map<std::string, GpuGraph>& offered);
+    void tell(const OtherSizes& sizes) const;
     std::shared_ptr<const BestSets> table_of(const GpuGraph& graph, const std::string& name);
     void publish(std::shared_ptr<const Snapshot> snapshot);
 
@@ -92,6 +100,8 @@ class NodeTables {
     bool stop_ = false;
     bool reload_ = false;
     std::optional<PlacementCounts> counts_;    // waiting for the thread
+    std::optional<OtherSizes> sizes_;          // waiting for the thread
+    OtherSizes noted_;                         // the last of them
     std::map<std::string, GpuGraph> offered_;  // waiting for the thread
     std::map<std::string, std::uint64_t>
         fingerprints_;  // of what was offered since the last reload

@@ -7,7 +7,7 @@ import re
 import time
 import unittest
 
-from harness import (EXAMPLES, ClusterTest, allocate, build_folder, end_all, end_job, gpu_errors, hold_gpus, replace_file, sluice_lines, wait_for,
+from harness import (EXAMPLES, ROOT, ClusterTest, allocate, build_folder, end_all, end_job, gpu_errors, hold_gpus, replace_file, sluice_lines, wait_for,
                      wait_registered)
 
 PAIRS = "nvlink-pairs.topo-m.txt"
@@ -114,6 +114,84 @@ class SeveralNodes(Nodes):
         hold_gpus(cluster, "n4", {0})
         self.assertEqual(set(self.given(cluster, "-N2", "--gpus-per-node=8")), {"n2", "n3"})
         self.assertEqual(set(self.given(cluster, "-N2", "--gpus-per-node=4")), {"n1", "n3"})
+
+
+class Changes(Nodes):
+    """Nodes and topology files that are not what they were."""
+
+    def pairs(self, *pairs, nics=""):
+        """Eight GPUs, these of them joined."""
+        lines = [f"SluiceTopology=1 Gpus=8 Nics={nics.count('Nic=')}", *(f"Gpu={gpu}" for gpu in range(8))]
+        lines += [f"Pair={a}-{b} " + ("Links=4 Gbps=100" if (a, b) in pairs else "Path=SYS") for a in range(8) for b in range(a + 1, 8)]
+        return "\n".join(lines) + "\n" + nics
+
+    def change(self, cluster, text):
+        """Another text for the topology file. Returns what is logged of errors then."""
+        replace_file(next(cluster.layout.topology.iterdir()), text)
+        before = len(cluster.log("slurmctld"))
+        cluster.run(["scontrol", "reconfigure"])
+        time.sleep(2)
+        cluster.node_records()  # slurmctld has its plugin look at the nodes when somebody asks for them
+        time.sleep(1)
+        return self.errors_since(cluster, before)
+
+    def errors_since(self, cluster, before):
+        return [line.partition("sluice: ")[2] for line in cluster.log("slurmctld")[before:].splitlines() if "error: sluice: " in line]
+
+    def test_class_file_changes(self):
+        cluster = self.cluster(nodes(2, PAIRS))
+        topology = next(cluster.layout.topology.iterdir())
+        self.assertEqual(self.given(cluster, "-N1", "--gpus=2"), {"n1": {0, 2}})
+        self.assertEqual(self.change(cluster, self.pairs((3, 6))), [])
+        self.assertEqual(self.given(cluster, "-N1", "--gpus=2"), {"n1": {3, 6}})
+        # A job over both nodes gets the GPU that has the NIC.
+        nic = "Nic=a Paths=SYS,SYS,SYS,SYS,SYS,PIX,SYS,SYS\n"
+        self.assertEqual(self.change(cluster, self.pairs((3, 6), nics=nic)), [])
+        self.assertEqual(self.given(cluster, "-N2", "--gpus-per-node=1"), {"n1": {5}, "n2": {5}})
+        self.assertEqual(self.given(cluster, "-N1", "--gpus=2"), {"n1": {3, 6}})
+        # XML cut in half: gres.conf has the links of the first file.
+        xml = (ROOT / "tests/data/topology/power8-4p100.hwloc2.xml").read_text(encoding="utf-8")
+        told = self.change(cluster, xml[:len(xml) // 2])
+        self.assertEqual(len(told), 1, told)
+        self.assertRegex(told[0], rf"^{topology}:\d+: .*; its nodes go by gres\.conf$")
+        self.assertEqual(self.given(cluster, "-N1", "--gpus=2"), {"n1": {0, 2}})
+        # A machine of four GPUs.
+        told = self.change(cluster, xml)
+        self.assertEqual(len(told), 1, told)
+        self.assertEqual(told[0], "node n1 and 1 more: 8 GPUs, where the topology file describes 4; what gres.conf says counts there")
+        self.assertEqual(self.given(cluster, "-N1", "--gpus=2"), {"n1": {0, 2}})
+
+    def test_a_node_loses_a_gpu(self):
+        group = nodes(1, PAIRS)
+        cluster = self.cluster(group.replace("n[1-1]", "n1") + group.replace("n[1-1]", "n2") + "Nodes=cpu1 Sockets=2 CoresPerSocket=20\n")
+        held = allocate(cluster, "-N1", "--gpus=2", "-w", "n1")
+        before = len(cluster.log("slurmctld"))
+        # GPU 7 of n1, whose partner is 5, is dead and out of gres.conf; slurm.conf and the topology file still have it.
+        gres_conf = cluster.layout.etc / "gres.conf"
+        lines = gres_conf.read_text(encoding="utf-8").splitlines()
+        kept = [line for line in lines if not (line.startswith("NodeName=n1 ") and str(cluster.layout.device(7)) in line)]
+        self.assertEqual(len(kept), len(lines) - 1)
+        replace_file(gres_conf, "\n".join(kept) + "\n")
+        cluster.run(["scontrol", "reconfigure"])
+        wait_for(lambda: "DRAIN" in cluster.node_records()["n1"]["State"], 30, "drained for its missing GPU")
+        end_job(cluster, held)
+        self.assertEqual(self.given(cluster, "-N1", "--gpus=2"), {"n2": {0, 2}})
+        # The administrator takes note. Slurm wants as many links a line as there are GPUs.
+        replace_file(gres_conf, "\n".join(re.sub(r"^(NodeName=n1 .*Links=.*),[-0-9]+$", r"\1", line) for line in kept) + "\n")
+        slurm_conf = cluster.layout.slurm_conf
+        replace_file(slurm_conf, re.sub(r"(?m)^(NodeName=n1 .*Gres=gpu:)8", r"\g<1>7", slurm_conf.read_text(encoding="utf-8")))
+        cluster.restart("slurmctld")
+        cluster.run(["scontrol", "reconfigure"])
+        cluster.run(["scontrol", "update", "node=n1", "state=resume"], check=False)
+        wait_for(lambda: cluster.node_records()["n1"]["State"] == "IDLE", 30, "n1 with seven GPUs")
+        hold_gpus(cluster, "n2", {0, 1, 4, 5})
+        # The pair of the broken socket, for a job of four still finds the other whole; and the GPU that lost its partner.
+        self.assertEqual(self.given(cluster, "-N1", "--gpus=2"), {"n1": {4, 6}})
+        self.assertEqual(self.given(cluster, "-N1", "--gpus=1"), {"n1": {5}})
+        self.assertEqual(self.errors_since(cluster, before), ["node n1: 7 GPUs, where the topology file describes 8; what gres.conf says counts there"])
+        self.assertEqual(gpu_errors(cluster), [])
+        # A job without GPUs runs where there are none.
+        end_job(cluster, allocate(cluster, "-N1", "-w", "cpu1"))
 
 
 class StockChoosesTheNodes(Nodes):
