@@ -256,6 +256,11 @@ class Reader {
                                      "\" is one cell more than the header has columns");
         }
         read_affinity(header_, words, next, graph_.gpu(static_cast<int>(index)));
+        const std::string_view last = words.back();
+        if (header_.cpu_affinity && (last.ends_with(',') || last.ends_with('-')))
+            return error(number, label + ": \"" + printable(last, 40) +
+                                     "\" is cut off: the whole output of nvidia-smi topo -m is "
+                                     "needed");
         row.line = number;
         --missing_;
         return {};

@@ -58,6 +58,8 @@ Result<std::set<std::string>> ask_ids(const std::string& job) {
 Result<ControlJobs> ask(const std::string& job) {
     const auto ids = ask_ids(job);
     if (!ids) return ids.error();
+    // A task that the array lacks: squeue names none, and scontrol fails without a word.
+    if (!job.empty() && ids->empty()) return ControlJobs();
     std::vector<std::string> words{"scontrol", "--details", "--oneliner", "show", "job"};
     if (!job.empty()) words.push_back(job);
     const auto output = run_program(words, {}, max_bytes);

@@ -179,6 +179,8 @@ TEST(TopoMatrix, BrokenMatricesNameTheLine) {
          "f:3: \"GPU7\" begins no row: the row of GPU1 is still missing"},
         {"GPU0 NIC0 NIC1\nGPU0 X PIX 0-3\n",
          "f:2: GPU0: 1 cells for the 2 columns behind the GPUs"},
+        {"GPU0 CPU Affinity NUMA Affinity\nGPU0 X 0-19,40-",
+         "f:2: GPU0: \"0-19,40-\" is cut off: the whole output of nvidia-smi topo -m is needed"},
         // nvidia-smi topo -p2p
         {"GPU0 GPU1\nGPU0 X OK\nGPU1 OK X\n",
          "f:2: GPU0, column GPU1: \"OK\" is no link: write X, NV#, PIX, PXB, PHB, NODE, SYS or "
