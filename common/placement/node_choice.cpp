@@ -338,6 +338,7 @@ class Search {
         if (required < required_) return;
         std::sort(chosen.begin(), chosen.end());
         std::vector<std::pair<int, Option>> taken;
+        taken.reserve(chosen.size());
         for (const auto& [position, way] : chosen) taken.emplace_back(offer(position).node, *way);
         NodePlacement placement = placement_of(taken, hops, step_time_, options_);
         if (placement.step_time < fastest_step_time_ * (1 - rounding)) {
@@ -420,6 +421,7 @@ std::vector<std::vector<int>> spreads(int gpus, int per_node, int least_nodes, i
     const int fewest = std::max({least_nodes, (gpus + per_node - 1) / per_node, 1});
     for (int nodes = fewest; nodes <= std::min(most_nodes, gpus); ++nodes) {
         std::vector<int> even;
+        even.reserve(static_cast<std::size_t>(nodes));
         for (int i = 0; i < nodes; ++i) even.push_back(gpus / nodes + (i < gpus % nodes ? 1 : 0));
         add(std::move(even));
     }

@@ -15,7 +15,7 @@
 namespace sluice {
 
 struct PlacementCounts {
-    static constexpr std::size_t max_bytes = 64 * 1024;
+    static constexpr std::size_t max_bytes = std::size_t{64} * 1024;
     static constexpr const char* file_name = "placements";  ///< below StateDir
 
     using Reasons = std::map<std::string, std::int64_t, std::less<>>;

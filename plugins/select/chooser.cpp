@@ -139,8 +139,9 @@ class Chooser::Refinement {
         const auto as_many = [](const NodeShare& share, GpuSet set) {
             return share.set.size() == set.size();
         };
-        std::vector<int> counts;
-        for (const GpuSet set : sets) counts.push_back(set.size());
+        std::vector<int> counts(sets.size());
+        std::transform(sets.begin(), sets.end(), counts.begin(),
+                       [](GpuSet set) { return set.size(); });
         for (NodeOffer& offer : offers) offer.required = true;
         const auto together = choose_nodes(offers, counts, step_time_, options_);
         if (together && std::equal(together->nodes.begin(), together->nodes.end(), sets.begin(),

@@ -3,7 +3,7 @@
 BENCHMARKS = tests/bench/assess_sets tests/bench/best_sets_bench tests/bench/node_choice_bench tests/bench/step_time_bench
 check_PROGRAMS += $(BENCHMARKS)
 TESTS += tests/bench/best_sets_bench
-EXTRA_DIST += tests/bench/README.md tests/bench/emulated_nodes.py tests/bench/replay.py tests/bench/scheduling_pass.py
+EXTRA_DIST += tests/bench/README.md tests/bench/emulated_nodes.py tests/bench/replay.py tests/bench/record_load.py tests/bench/scheduling_pass.py
 
 .PHONY: bench
 bench: $(BENCHMARKS)

@@ -80,8 +80,8 @@ TEST(TopologyText, GivesRandomGraphsBack) {
 /// What stands indented by four blanks in doc/formats/topology-v1.txt, from its head on.
 std::string example() {
     std::string out;
-    for (const std::string_view line :
-         split(test_data("../../doc/formats/topology-v1.txt"), '\n')) {
+    const std::string text = test_data("../../doc/formats/topology-v1.txt");
+    for (const std::string_view line : split(text, '\n')) {
         const bool inside = line.starts_with("    SluiceTopology=") ||
                             line.starts_with("    Gpu=") || line.starts_with("    Pair=") ||
                             line.starts_with("    Nic=");
