@@ -25,8 +25,9 @@ constexpr std::int64_t max_grace_s = 86400;
 constexpr int max_signal = 31;
 constexpr int max_pattern_width = 10;  // as in Slurm's own file names
 
-constexpr std::array<OptionInfo, 8> infos{{
+constexpr std::array<OptionInfo, 9> infos{{
     {"train-model", "NAME", "1 to 64 letters, digits and . _ + / -"},
+    {"train-batch", "SAMPLES", "the samples of one step on all GPUs together, 1 to 1000000000"},
     {"train-gpus", "SIZES", "4, 1-16, 2-16:2, 1-16:x2 or 2,4,8"},
     {"train-loss", "SOURCE",
      "a path of 1 to 512 bytes without control characters, or csv:PATH, jsonl:PATH"},
@@ -239,6 +240,14 @@ Status read_signal(const OptionInfo& option, std::string_view value, JobSpec& sp
     return {};
 }
 
+Status read_batch(const OptionInfo& option, std::string_view value, JobSpec& spec) {
+    const auto samples = parse_integer(value);
+    if (!samples || *samples < 1 || *samples > JobSpec::max_batch)
+        return refuse(option, value, "is no number of samples");
+    spec.batch = *samples;
+    return {};
+}
+
 Status read_advise(const OptionInfo& option, std::string_view value, JobSpec& spec) {
     const bool yes = equal_ignoring_case(value, "yes");
     if (!yes && !equal_ignoring_case(value, "no"))
@@ -295,6 +304,10 @@ std::string write_gpus(const JobSpec& spec) {
 
 std::string write_loss(const JobSpec& spec) {
     return spec.loss;
+}
+
+std::string write_batch(const JobSpec& spec) {
+    return spec.batch ? std::to_string(*spec.batch) : "";
 }
 
 std::string write_loss_key(const JobSpec& spec) {
@@ -354,6 +367,7 @@ struct Codec {
 // In the order of `infos`.
 constexpr std::array<Codec, infos.size()> codecs{{
     {read_model, write_model},
+    {read_batch, write_batch},
     {read_gpus, write_gpus},
     {read_loss, write_loss},
     {read_loss_key, write_loss_key},
@@ -444,7 +458,8 @@ bool operator==(const JobSpec& a, const JobSpec& b) {
     };
     const auto rest = [](const JobSpec& spec) {
         return std::tie(spec.model, spec.sizes, spec.loss, spec.loss_key, spec.resize,
-                        spec.signal.batch_only, spec.signal.number, spec.signal.grace, spec.advise);
+                        spec.signal.batch_only, spec.signal.number, spec.signal.grace, spec.advise,
+                        spec.batch);
     };
     return rest(a) == rest(b) && target(a) == target(b);
 }

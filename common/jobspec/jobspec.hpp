@@ -37,8 +37,10 @@ struct Target {
 struct JobSpec {
     static constexpr std::size_t max_bytes = 1024;
     static constexpr int max_gpus = 65536;
+    static constexpr std::int64_t max_batch = 1'000'000'000;
 
-    std::string model;       ///< --train-model: [A-Za-z0-9._+/-]{1,64}
+    std::string model;                  ///< --train-model: [A-Za-z0-9._+/-]{1,64}
+    std::optional<std::int64_t> batch;  ///< --train-batch: samples of a step on all GPUs together
     std::vector<int> sizes;  ///< --train-gpus, ascending, at most 256; empty: not malleable
     std::string
         loss;  ///< --train-loss: SOURCE with Slurm's %j %A %a %x patterns; empty: the job's output

@@ -84,8 +84,8 @@ constexpr const char* step_samples_file = "step-samples";
 /// A user's own models are the user's own: "1000/gpt2".
 std::string model_key(std::uint32_t user, std::string_view model);
 
-/// Samples of a step, all GPUs together, where a job does not say.
-constexpr double assumed_batch = 1024;
+/// Samples of a step, all GPUs together, where a job does not say (JobSpec::batch).
+constexpr std::int64_t assumed_batch = 1024;
 
 /// One line a sample (doc/formats/step-samples-v1.txt), as a store keeps it.
 std::string to_text(const StepTimeBook& book);

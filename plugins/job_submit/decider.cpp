@@ -223,8 +223,8 @@ void Decider::measure(const ClusterFacts& facts) {
         for (const HeldGpus& held : job.held) gpus.push_back(held.gpus);
         const auto summary = parse_summary(job.admin_comment);
         const double gbps = summary && summary->prediction ? summary->prediction->gbps : 0;
-        const StepPlacement placement =
-            step_placement(gpus, assumed_batch / std::max(1, job.gpus), gbps);
+        const auto batch = static_cast<double>(job.spec->batch.value_or(assumed_batch));
+        const StepPlacement placement = step_placement(gpus, batch / std::max(1, job.gpus), gbps);
         if (book_.add(model_key(job.owner, job.spec->model), job.gpu_type,
                       {placement, 1 / *record->steps_per_second, 1}))
             book_changed_ = true;

@@ -78,16 +78,17 @@ class Chooser::Refinement {
     }
 
     /// Predicts by what was measured of this model, where that says how much its links matter.
-    void use_model(const std::string& name) {
+    void use_model(const JobSpec& spec) {
         const NodeOffers::Node& node = stock_nodes_.front();
         const StepTimeModel* model =
-            chooser_.offers_.snapshot().model(model_key(test_.job()->user_id, name),
+            chooser_.offers_.snapshot().model(model_key(test_.job()->user_id, spec.model),
                                               type_name(node.gpus, choice_->nodes.front().gpus));
         if (!model) return;
         std::vector<int> gpus;
         for (const NodeChoice& share : choice_->nodes) gpus.push_back(share.gpus.size());
+        const auto batch = static_cast<double>(spec.batch.value_or(assumed_batch));
         const StepPlacement placement =
-            step_placement(gpus, assumed_batch / std::accumulate(gpus.begin(), gpus.end(), 0));
+            step_placement(gpus, batch / std::accumulate(gpus.begin(), gpus.end(), 0));
         if (bandwidth_slowdown(*model, placement, slow_gbps, fast_gbps).log_sd > most_doubt) return;
         step_time_ = ModelStepTime{*model, placement.local_batch};
         options_.trust_model = true;
@@ -319,7 +320,7 @@ int Chooser::refine(const JobTest& test, bitstr_t* candidates) {
     if (!choice) {
         explanation.forwarded = choice.error().message;
     } else if (refinement.look_up(*choice)) {
-        if (spec && !spec->model.empty()) refinement.use_model(spec->model);
+        if (spec && !spec->model.empty()) refinement.use_model(*spec);
         rc = refinement.choose();
     }
     explanations_.emplace(test.job(), std::move(explanation));

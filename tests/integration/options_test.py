@@ -16,6 +16,7 @@ FORGERIES = 10000 if FULL else 200
 # option -> (a good value, bad ones)
 VALUES = {
     "model": ("gpt2-medium", ["", "a b", "x" * 65, "a;b", "mod\u00e8le"]),
+    "batch": ("512", ["", "0", "-1", "1e3", "1000000001", "many"]),
     "gpus": ("1-4", ["", "0", "1-x", "4-1", "65537", "1,,2", "1-4:x1", "-1", "1-", "2:", "99999999999999999999", "0x4", "1e2",
                      ",".join(map(str, range(1, 600, 2)))]),
     "loss": ("csv:logs/%j.csv", ["", "a\x01b", "x" * 513, "csv:", "jsonl:", "tfevents:runs"]),

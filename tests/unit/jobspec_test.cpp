@@ -18,6 +18,7 @@ std::string error_of(const Options& options) {
 
 TEST(JobSpec, ReadsEveryOption) {
     const auto spec = parse_options({{"train-model", "gpt2/medium-v1.0"},
+                                     {"train-batch", "512"},
                                      {"train-gpus", "1-16"},
                                      {"train-loss", "csv:logs/run %j;1.csv"},
                                      {"train-loss-key", "lm loss"},
@@ -27,6 +28,7 @@ TEST(JobSpec, ReadsEveryOption) {
                                      {"train-advise", "yes"}});
     ASSERT_TRUE(spec) << spec.error().message;
     EXPECT_EQ(spec->model, "gpt2/medium-v1.0");
+    EXPECT_EQ(spec->batch, 512);
     EXPECT_EQ(spec->sizes.size(), 16u);
     EXPECT_EQ(spec->loss, "csv:logs/run %j;1.csv");
     EXPECT_EQ(spec->loss_key, "lm loss");
@@ -37,9 +39,10 @@ TEST(JobSpec, ReadsEveryOption) {
     EXPECT_EQ(spec->signal.number, SIGUSR2);
     EXPECT_EQ(spec->signal.grace, std::chrono::seconds(90));
     EXPECT_TRUE(spec->advise);
-    EXPECT_EQ(to_text(*spec),
-              "v1;model=gpt2/medium-v1.0;gpus=1-16;loss=csv:logs/run %j\\;1.csv;loss-key=lm "
-              "loss;target=2.5;resize=restart;signal=B:USR2@90;advise=yes");
+    EXPECT_EQ(
+        to_text(*spec),
+        "v1;model=gpt2/medium-v1.0;batch=512;gpus=1-16;loss=csv:logs/run %j\\;1.csv;loss-key=lm "
+        "loss;target=2.5;resize=restart;signal=B:USR2@90;advise=yes");
     const auto again = parse_spec(to_text(*spec));
     ASSERT_TRUE(again) << again.error().message;
     EXPECT_EQ(*again, *spec);
@@ -61,7 +64,8 @@ TEST(JobSpec, NamesAsSlurmSpellsThem) {
     EXPECT_EQ(parse_options({{"loss-key", "loss"}})->loss_key, "loss");
     EXPECT_EQ(parse_options({{"gpus", "2"}, {"train-gpus", "4"}})->sizes, std::vector<int>{4});
     EXPECT_EQ(error_of({{"train-gpu", "2"}}),
-              "\"train-gpu\" is no option of Sluice: write one of --train-model, --train-gpus, "
+              "\"train-gpu\" is no option of Sluice: write one of --train-model, --train-batch, "
+              "--train-gpus, "
               "--train-loss, --train-loss-key, --train-target, --train-resize, --train-signal, "
               "--train-advise");
     EXPECT_NE(error_of({{std::string(100000, 'x'), "2"}}), "");
@@ -216,6 +220,8 @@ TEST(JobSpec, OtherValues) {
               "restart");
     EXPECT_NE(error_of({{"resize", "maybe"}}), "");
     EXPECT_NE(error_of({{"advise", ""}}), "");
+    for (const char* const bad : {"", "0", "-8", "1e3", "1000000001", "32x"})
+        EXPECT_EQ(error_of({{"batch", bad}}).find("--train-batch: "), 0u) << bad;
     EXPECT_FALSE(parse_options({{"advise", "no"}})->advise);
     for (const std::string& text :
          {std::string(), std::string("a b"), std::string(65, 'a'), std::string("a;b"),
