@@ -163,6 +163,9 @@ class Loading(ClusterTest):
         strong.save()
         with self.assertRaisesRegex(ClusterError, "undefined symbol: list_iterator_no_such"):
             self.slurm.restart("slurmctld")
+            # It may listen, and so count as started, before it loads its plugins.
+            wait_for(lambda: not self.slurm.pid("slurmctld"), 20, "the end of slurmctld")
+            raise ClusterError(self.slurm.layout.output_file("slurmctld").read_text(encoding="utf-8"))
         weak.save()
         self.slurm.restart("slurmctld")
 

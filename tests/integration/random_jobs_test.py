@@ -290,6 +290,9 @@ class RandomJobs(ClusterTest):
         for job, (state, reason) in before.items():
             if job == touched:
                 continue
+            # slurmctld, stock or not, may forget that a job has started in the seconds before; the node refuses it when it starts again.
+            if state == "PENDING" and f"JobId={job}: Job credential revoked" in cluster.log("slurmctld"):
+                continue
             self.assertIn(job, after, f"lost job {job}; {story_so_far}")
             now = cluster.job(job)
             if state == "RUNNING":
