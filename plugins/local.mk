@@ -58,6 +58,8 @@ plugins_select_select_cons_tres_sluice_la_LIBADD = plugins/slurm/libseam.la comm
 JOB_SUBMIT_SOURCES = \
 	plugins/job_submit/decider.cpp \
 	plugins/job_submit/decider.hpp \
+	plugins/job_submit/learned.cpp \
+	plugins/job_submit/learned.hpp \
 	plugins/job_submit/entry_points.cpp \
 	plugins/job_submit/inbox.cpp \
 	plugins/job_submit/inbox.hpp \

@@ -15,6 +15,7 @@ tests_unit_unit_tests_SOURCES = \
 	tests/unit/node_choice_test.cpp \
 	tests/unit/samples_test.cpp \
 	tests/unit/model_test.cpp \
+	tests/unit/run_history_test.cpp \
 	tests/unit/step_time_test.cpp \
 	tests/unit/allocator_test.cpp \
 	tests/unit/report_test.cpp \

@@ -102,6 +102,10 @@ constexpr std::array keys{
         [](std::string_view value, Config& config) {
             return read_choice(value, "AdminComment", "none", config.summary_in_admin_comment);
         }},
+    Key{{"ShareRuns", "user or account"},
+        [](std::string_view value, Config& config) {
+            return read_choice(value, "account", "user", config.share_runs_in_account);
+        }},
     Key{{"MinSampleInterval", "1 to 86400 (seconds)"},
         [](std::string_view value, Config& config) {
             return read_seconds(value, 1, 86400, config.min_sample_interval);

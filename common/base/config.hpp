@@ -29,6 +29,7 @@ struct Config {
     std::vector<NodeClassLine> node_classes;  ///< Topology=... Nodes=..., any number of lines
     std::string state_dir;                    ///< StateDir; empty: StateSaveLocation/sluice
     bool summary_in_admin_comment = true;     ///< SummaryField=AdminComment|none
+    bool share_runs_in_account = false;       ///< ShareRuns=user|account
     std::chrono::seconds min_sample_interval{
         60};                          ///< MinSampleInterval between two records of a job, 1..86400
     int max_records_per_second = 20;  ///< MaxRecordsPerSecond, whole cluster, 1..10000

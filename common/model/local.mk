@@ -8,6 +8,8 @@ common_libsluice_la_SOURCES += \
 	common/model/loss_curve.hpp \
 	common/model/record.cpp \
 	common/model/record.hpp \
+	common/model/run_history.cpp \
+	common/model/run_history.hpp \
 	common/model/speed.cpp \
 	common/model/speed.hpp \
 	common/model/step_samples.cpp \

@@ -18,7 +18,6 @@ namespace {
 
 constexpr int plans_until_forgotten = 3;
 constexpr int most_store_attempts = 30;  // one a second
-constexpr std::time_t book_kept_every_s = 10;
 constexpr std::time_t dropped_records_told_every_s = 600;
 
 std::string job_name(std::uint32_t id) {
@@ -104,9 +103,7 @@ void Decider::run() {
 void Decider::stand_by() {
     tracker_.reset();
     store_attempts_ = 0;
-    book_ = StepTimeBook();
-    seen_.clear();
-    book_changed_ = false;
+    learned_.close();
     next_plan_ = 0;
     absent_.clear();
     advised_.clear();
@@ -189,56 +186,8 @@ bool Decider::open_store() {
                   " damaged entries left out");
     if (!tracker_->jobs().empty())
         log_info(std::to_string(tracker_->jobs().size()) + " jobs known from before");
-    open_book(directory);
+    learned_.open(directory);
     return true;
-}
-
-void Decider::open_book(const std::string& directory) {
-    book_path_ = directory + "/" + step_samples_file;
-    auto read = read_step_samples(book_path_);
-    if (!read) {
-        if (read.error().code != ErrorCode::not_found)
-            log_error(read.error().message + "; what was learned of step times is left out");
-        return;
-    }
-    if (read->damaged > 0)
-        log_error(book_path_ + ": " + std::to_string(read->damaged) + " damaged lines left out");
-    book_ = std::move(read->book);
-}
-
-// What the agents of running jobs have told of their speed where they run now.
-void Decider::measure(const ClusterFacts& facts) {
-    for (const JobFacts& job : facts.jobs) {
-        const TrackedJob* tracked = tracker_->find(job.id);
-        if (!job.spec || job.spec->model.empty() || job.state != JobState::running || !tracked)
-            continue;
-        const auto& record = tracked->record;
-        if (!record || !record->steps_per_second || !record->step ||
-            record->restarts != job.restarts || record->gpus != job.gpus)
-            continue;
-        const auto seen = seen_.try_emplace(job.id, -1).first;
-        if (*record->step <= seen->second) continue;
-        seen->second = *record->step;
-        std::vector<int> gpus;
-        for (const HeldGpus& held : job.held) gpus.push_back(held.gpus);
-        const auto summary = parse_summary(job.admin_comment);
-        const double gbps = summary && summary->prediction ? summary->prediction->gbps : 0;
-        const auto batch = static_cast<double>(job.spec->batch.value_or(assumed_batch));
-        const StepPlacement placement = step_placement(gpus, batch / std::max(1, job.gpus), gbps);
-        if (book_.add(model_key(job.owner, job.spec->model), job.gpu_type,
-                      {placement, 1 / *record->steps_per_second, 1}))
-            book_changed_ = true;
-    }
-}
-
-void Decider::keep_book(std::time_t now) {
-    if (!book_changed_ || now < next_book_) return;
-    next_book_ = now + book_kept_every_s;
-    const Status written = write_file(book_path_, to_text(book_));
-    if (!written && !book_failed_)
-        log_error(written.error().message + "; what was learned of step times is kept in memory");
-    book_failed_ = !written;
-    book_changed_ = !written;
 }
 
 void Decider::store(std::uint32_t id) {
@@ -275,8 +224,8 @@ void Decider::plan(std::time_t now) {
     const ClusterFacts& facts = *read;
     forget_ended(facts);
     see_requests(facts);
-    measure(facts);
-    keep_book(now);
+    learned_.see(facts, tracker_->jobs());
+    learned_.keep(now);
     unstick(facts, now);
     std::map<std::uint32_t, const JobFacts*> by_id;
     for (const JobFacts& job : facts.jobs) by_id[job.id] = &job;
@@ -287,7 +236,8 @@ void Decider::plan(std::time_t now) {
         if (!wanted.empty() &&
             std::find(wanted.begin(), wanted.end(), partition.name) == wanted.end())
             continue;
-        const ClusterView view = partition_view(facts, partition, tracker_->jobs(), *config_, now);
+        const ClusterView view =
+            partition_view(facts, partition, tracker_->jobs(), learned_.runs(), *config_, now);
         for (const Decision& decision : policy_->plan(view).decisions) {
             const auto job = by_id.find(decision.job);
             if (job == by_id.end()) continue;
@@ -486,16 +436,21 @@ void Decider::give_up(std::uint32_t id, const Error& why) {
 void Decider::forget_ended(const ClusterFacts& facts) {
     std::set<std::uint32_t> present;
     for (const JobFacts& job : facts.jobs) present.insert(job.id);
-    std::erase_if(seen_, [&](const auto& job) { return !present.contains(job.first); });
     std::erase_if(advised_, [&](const auto& advice) { return !present.contains(advice.first); });
     std::vector<std::uint32_t> gone;
     for (const auto& [id, job] : tracker_->jobs()) {
         // Right after its start slurmctld may not know its jobs yet: only who is missed several
         // times is gone.
-        if (present.contains(id))
+        if (present.contains(id)) {
             absent_.erase(id);
-        else if (++absent_[id] >= plans_until_forgotten)
-            gone.push_back(id);
+            continue;
+        }
+        const int plans = ++absent_[id];
+        if (plans == 1 && job.record) {
+            const auto ended = read_job(id);
+            if (ended && ended->state == JobState::finished) learned_.remember(*ended, *job.record);
+        }
+        if (plans >= plans_until_forgotten) gone.push_back(id);
     }
     for (const std::uint32_t id : gone) {
         absent_.erase(id);

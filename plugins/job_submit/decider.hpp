@@ -15,8 +15,8 @@
 
 #include "common/allocator/policy.hpp"
 #include "common/base/config.hpp"
-#include "common/model/step_time_book.hpp"
 #include "plugins/job_submit/inbox.hpp"
+#include "plugins/job_submit/learned.hpp"
 #include "plugins/job_submit/tracker.hpp"
 #include "plugins/slurm/controller.hpp"
 
@@ -59,9 +59,6 @@ class Decider {
     void fall_back(const JobFacts& job, std::time_t now);
     void forget_ended(const ClusterFacts& facts);
     void store(std::uint32_t id);
-    void open_book(const std::string& directory);
-    void measure(const ClusterFacts& facts);
-    void keep_book(std::time_t now);
 
     const std::string conf_path_;
     mutable std::mutex mutex_;
@@ -75,12 +72,7 @@ class Decider {
     bool configured_ = false;  // sluice.conf was looked at
     std::string conf_seen_;    // what told the version looked at last
     int store_attempts_ = 0;
-    StepTimeBook book_;                           // step times measured, by model and GPU type
-    std::map<std::uint32_t, std::int64_t> seen_;  // the step up to which a job's speed is in it
-    std::string book_path_;
-    bool book_changed_ = false;
-    bool book_failed_ = false;
-    std::time_t next_book_ = 0;
+    Learned learned_;
     std::time_t next_plan_ = 0;
     std::map<std::uint32_t, int> absent_;           // plans in which a tracked job was not there
     std::map<std::uint32_t, std::string> advised_;  // what was last said about a job

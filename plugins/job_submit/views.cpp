@@ -30,7 +30,7 @@ bool may_resize(const JobFacts& job, const TrackedJob* tracked) {
     return false;
 }
 
-void add_knowledge(JobView& view, const JobFacts& job, const TrackedJob& tracked) {
+void add_knowledge(JobView& view, const TrackedJob& tracked) {
     if (tracked.record) {
         view.curve = tracked.record->curve;
         if (tracked.record->step) view.step = static_cast<double>(*tracked.record->step);
@@ -38,8 +38,32 @@ void add_knowledge(JobView& view, const JobFacts& job, const TrackedJob& tracked
     std::vector<SpeedSample> samples;
     for (const auto& [gpus, sample] : tracked.speeds) samples.push_back(sample);
     view.speed = fit_speed(samples);
-    if (job.spec && job.spec->target && job.spec->target->kind == Target::Kind::loss)
-        view.target_loss = job.spec->target->loss;
+}
+
+// What it has not shown itself, from the runs of its model: the nearest one's curve, and the
+// speeds of all that had its batch and its GPUs.
+void add_history(JobView& view, const JobFacts& job, const RunHistory& history,
+                 const Config& config) {
+    if (!job.spec || job.spec->model.empty() || (view.curve && view.speed)) return;
+    RunQuery query;
+    query.user = job.owner;
+    query.account = job.account;
+    query.model = job.spec->model;
+    query.gpu_type = job.gpu_type;
+    query.batch = job.spec->batch.value_or(0);
+    query.sharing = config.share_runs_in_account ? Sharing::account : Sharing::user;
+    std::vector<SpeedSample> samples;
+    for (const PastRun* run : history.find(query)) {
+        if (run->batch != query.batch) continue;
+        if (!view.curve && run->record.curve) {
+            view.curve = run->record.curve;
+            if (!view.step) view.step = 0;
+        }
+        const bool same_gpus = query.gpu_type.empty() || run->gpu_type == query.gpu_type;
+        if (same_gpus && run->record.gpus > 0 && run->record.steps_per_second)
+            samples.push_back({run->record.gpus, *run->record.steps_per_second});
+    }
+    if (!view.speed) view.speed = fit_speed(samples);
 }
 
 // Of a job that may be resized: those up to `most` that its nodes can hold equal shares of.
@@ -55,8 +79,8 @@ std::vector<int> sizes_of(const JobFacts& job, int most) {
 }  // namespace
 
 ClusterView partition_view(const ClusterFacts& facts, const PartitionFacts& partition,
-                           const std::map<std::uint32_t, TrackedJob>& tracked, const Config& config,
-                           std::time_t now) {
+                           const std::map<std::uint32_t, TrackedJob>& tracked,
+                           const RunHistory& history, const Config& config, std::time_t now) {
     ClusterView view;
     view.options.interval_s = static_cast<double>(config.interval.count());
     view.options.cooldown_s = static_cast<double>(config.resize_cooldown.count());
@@ -120,12 +144,14 @@ ClusterView partition_view(const ClusterFacts& facts, const PartitionFacts& part
         one.restart_cost_s = static_cast<double>(config.restart_cost.count());
         one.since_resize_s =
             static_cast<double>(now - std::max(job->start, known_job ? known_job->last_resize : 0));
+        if (job->spec && job->spec->target && job->spec->target->kind == Target::Kind::loss)
+            one.target_loss = job->spec->target->loss;
         if (known_job) {
             if (known_job->requested > 0) one.requested = known_job->requested;
             if (known_job->too_large > 0 && known_job->too_large_until > now &&
                 one.sizes.front() < known_job->too_large)
                 std::erase_if(one.sizes, [&](int size) { return size >= known_job->too_large; });
-            add_knowledge(one, *job, *known_job);
+            add_knowledge(one, *known_job);
             one.resizes_last_hour = static_cast<int>(
                 std::count_if(known_job->resize_times.begin(), known_job->resize_times.end(),
                               [now](std::time_t time) { return time > now - 3600; }));
@@ -135,6 +161,7 @@ ClusterView partition_view(const ClusterFacts& facts, const PartitionFacts& part
                 one.current = one.requested = known_job->resize->to;
             }
         }
+        add_history(one, *job, history, config);
         view.jobs.push_back(std::move(one));
     }
     return view;

@@ -8,6 +8,7 @@
 
 #include "common/allocator/policy.hpp"
 #include "common/base/config.hpp"
+#include "common/model/run_history.hpp"
 #include "plugins/job_submit/tracker.hpp"
 #include "plugins/slurm/controller.hpp"
 
@@ -15,9 +16,10 @@ namespace sluice::slurm {
 
 /// The view of one partition: its nodes, its jobs in order of service (running by start, then
 /// pending by priority), and whatever jobs of other partitions hold on its nodes, as jobs that
-/// cannot be changed.
+/// cannot be changed. A job that has not shown its curve or its speed yet is taken to do as the
+/// nearest of `history` did.
 ClusterView partition_view(const ClusterFacts& facts, const PartitionFacts& partition,
-                           const std::map<std::uint32_t, TrackedJob>& tracked, const Config& config,
-                           std::time_t now);
+                           const std::map<std::uint32_t, TrackedJob>& tracked,
+                           const RunHistory& history, const Config& config, std::time_t now);
 
 }  // namespace sluice::slurm

@@ -141,9 +141,11 @@ JobFacts facts_of(const job_record_t* job, const std::map<int, std::size_t>& nod
     facts.partition = job->part_ptr && job->part_ptr->name ? job->part_ptr->name : "";
     facts.priority = job->priority;
     facts.start = job->start_time;
+    if (facts.state == JobState::finished) facts.end = job->end_time;
     facts.suspended = IS_JOB_SUSPENDED(job);
     facts.spec = job_spec(job);
     if (facts.spec && job->admin_comment) facts.admin_comment = job->admin_comment;
+    if (facts.spec && job->account) facts.account = job->account;
     facts.batch = job->batch_flag != 0;
     facts.requeueable = facts.batch && job->details && job->details->requeue != 0;
     facts.changeable = !job->array_recs && job->het_job_id == 0;

@@ -43,6 +43,7 @@ struct JobFacts {
     std::string partition;
     std::uint32_t priority = 0;
     std::time_t start = 0;  ///< of the run that is on
+    std::time_t end = 0;    ///< of a finished job
     /// Pending: waits for room and for nothing else, on any node of its partition. Jobs that wait
     /// for certain nodes, features, licences, limits or reservations do not: making room may not
     /// help them. A requeued job that only waits for its old credential to expire counts.
@@ -66,6 +67,7 @@ struct JobFacts {
     std::string gpu_type;  ///< of those held, as gres.conf calls it
     std::optional<JobSpec> spec;
     std::string admin_comment;  ///< of a job with a spec
+    std::string account;        ///< the same; empty without accounting
 };
 
 struct PartitionFacts {

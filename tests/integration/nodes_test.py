@@ -292,10 +292,20 @@ class Learned(Nodes):
         wait_for(lambda: self.where(cluster, "deaf") == {4, 5}, 30, "the model that was learned")
         self.assertEqual(self.where(cluster, "sensitive"), {0, 2})
         self.assertEqual(self.where(cluster, "never-seen"), {0, 2}, "the fastest, while nothing is known")
+        # How the runs went is kept, too.
+        runs = cluster.layout.state / "slurmctld" / "sluice" / "runs"
+        wait_for(lambda: runs.exists() and {line.split()[3] for line in runs.read_text(encoding="utf-8").splitlines()[1:]} == set(self.SPEEDS), 30,
+                 "runs of both models")
+        kept = runs.read_text(encoding="utf-8")
+        self.assertRegex(kept, r'(?m)^\d+ 0 \S+ deaf - 0 \d+ 0 sluice1:\{"r":0,"k":\d+,')
         # Over a restart of slurmctld, too.
         cluster.restart("slurmctld")
         wait_registered(cluster)
         wait_for(lambda: self.where(cluster, "deaf") == {4, 5}, 30, "what was kept")
+        end_all(cluster)
+        self.run_on(cluster, "later", (0, 2), 5)
+        wait_for(lambda: " later " in runs.read_text(encoding="utf-8"), 30, "a run after the restart")
+        self.assertEqual(set(kept.splitlines()) - set(runs.read_text(encoding="utf-8").splitlines()), set())
 
     def run_on(self, cluster, model, pair, speed):
         """A job of the model on exactly these GPUs, whose agent tells this speed."""

@@ -48,6 +48,7 @@ TEST(Config, EveryKey) {
         "\tTopology=/srv/hgx.xml\tNodes=h01,h[08-10]\t\n"
         "StateDir=/var/spool/sluice\n"
         "SummaryField=none\n"
+        "ShareRuns=account\n"
         "MinSampleInterval=120\n"
         "MaxRecordsPerSecond=5\n"
         "ResizeCooldown=0\n"
@@ -94,7 +95,7 @@ TEST(Config, ABadLineNamesFileLineKeyAndLegalValues) {
               "sluice.conf:2: Interval: \"0\" is not legal: write 1 to 3600 (seconds)");
     EXPECT_EQ(error_of("Colour=red"),
               "sluice.conf:1: Colour: no such key: write one of Policy, Interval, AdviseOnly, "
-              "Partitions, TopologyDir, Topology, Nodes, StateDir, SummaryField, "
+              "Partitions, TopologyDir, Topology, Nodes, StateDir, SummaryField, ShareRuns, "
               "MinSampleInterval, MaxRecordsPerSecond, ResizeCooldown, MaxResizesPerHour, "
               "RestartCost, MinGain, FragmentationWeight");
     EXPECT_EQ(error_of("\n\nPolicy fifo"),
@@ -137,6 +138,7 @@ TEST(Config, ValuesThatAreNotLegal) {
              "TopologyDir=",
              "StateDir=state",
              "SummaryField=Comment",
+             "ShareRuns=all",
              "MinSampleInterval=0",
              "MaxRecordsPerSecond=0",
              "MaxRecordsPerSecond=10001",
@@ -191,7 +193,7 @@ TEST(Config, Files) {
 }
 
 TEST(Config, TheListOfKeysIsComplete) {
-    ASSERT_EQ(config_keys().size(), 16u);
+    ASSERT_EQ(config_keys().size(), 17u);
     for (const ConfigKeyInfo& key : config_keys()) EXPECT_NE(std::string(key.legal), "");
 }
 

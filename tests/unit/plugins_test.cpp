@@ -174,13 +174,58 @@ class Views : public ::testing::Test {
         job.request_resizable = job.batch = job.requeueable = true;
     }
     ClusterView view(std::size_t partition) {
-        return partition_view(facts, facts.partitions[partition], tracked, config, 5000);
+        return partition_view(facts, facts.partitions[partition], tracked, history, config, 5000);
     }
 
     ClusterFacts facts;
     std::map<std::uint32_t, TrackedJob> tracked;
+    RunHistory history;
     Config config;
 };
+
+TEST_F(Views, ANewJobIsTakenToDoAsEarlierOnesOfItsModelDid) {
+    PastRun past;
+    past.job = 7;
+    past.user = 1000;
+    past.account = "physics";
+    past.model = "gpt2";
+    past.record.points = 50;
+    past.record.gpus = 2;
+    past.record.steps_per_second = 4;
+    past.record.curve = LossCurve();
+    past.record.curve->b1 = 0.5;
+    ASSERT_TRUE(history.add(past));
+    JobFacts& job = add(1, JobState::pending, 2, "main");
+    make_malleable(job);
+    job.owner = 1000;
+    job.spec->model = "gpt2";
+    const auto view_of = [&] { return view(0).jobs.at(0); };
+    ASSERT_TRUE(view_of().curve);
+    EXPECT_EQ(view_of().curve->b1, 0.5);
+    EXPECT_EQ(view_of().step, 0);
+    ASSERT_TRUE(view_of().speed);
+    EXPECT_NEAR(view_of().speed->steps_per_second(2), 4, 1e-9);
+    // Another batch is another curve.
+    job.spec->batch = 64;
+    EXPECT_FALSE(view_of().curve);
+    job.spec->batch.reset();
+    // Another user's runs are that user's, unless the site shares them within an account.
+    job.owner = 1001;
+    job.account = "physics";
+    EXPECT_FALSE(view_of().curve);
+    config.share_runs_in_account = true;
+    EXPECT_TRUE(view_of().curve);
+    // What it has shown itself counts for more.
+    Record own;
+    own.points = 9;
+    own.step = 30;
+    own.curve = LossCurve();
+    own.curve->b1 = 0.25;
+    tracked[1].learn(own);
+    EXPECT_EQ(view_of().curve->b1, 0.25);
+    EXPECT_EQ(view_of().step, 30);
+    EXPECT_TRUE(view_of().speed);
+}
 
 TEST_F(Views, OrderIsRunningByStartThenPendingByPriority) {
     add(5, JobState::pending, 1, "main").priority = 7;
