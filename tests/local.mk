@@ -13,6 +13,9 @@ tests_unit_unit_tests_SOURCES = \
 	tests/unit/topology_text_test.cpp \
 	tests/unit/placement_test.cpp \
 	tests/unit/node_choice_test.cpp \
+	tests/unit/locales.hpp \
+	tests/unit/loss_cases.hpp \
+	tests/unit/loss_reader_test.cpp \
 	tests/unit/samples_test.cpp \
 	tests/unit/model_test.cpp \
 	tests/unit/run_history_test.cpp \

@@ -76,6 +76,9 @@ class LineReader {
         const auto whole = as_step(token.value);
         if (facts.rank) reading_.process = whole;
         if (facts.loss_rank && !token.grouped) take_loss(token.value, *facts.loss_rank);
+        if (facts.setting && token.value >= 1) take_setting(*facts.setting, token.value);
+        if (facts.epoch && token.value >= 0 && !reading_.epoch_progress)
+            reading_.epoch_progress = token.value;
         if (!whole) return;
         // 0.5 and 1.0 are progress, not the number of an epoch
         if (facts.epoch && token.whole && !reading_.epoch) reading_.epoch = whole;
@@ -90,6 +93,7 @@ class LineReader {
         if (left_out()) return;
         if (facts.epoch) {
             if (!reading_.epoch) reading_.epoch = token.done;
+            if (!reading_.epoch_progress) reading_.epoch_progress = static_cast<double>(token.done);
         } else if (facts.step) {
             take_step(token.done, token.total, *facts.step);
         } else if (facts.empty || facts.scope == Scope::training) {
@@ -99,6 +103,20 @@ class LineReader {
             count_.total = token.total;
             count_.other = in_other_bar_;
             count_.progress = !count_.other && (token.bar || !facts.empty);
+        }
+    }
+
+    void take_setting(Setting setting, double value) {
+        switch (setting) {
+            case Setting::epoch_length:
+                reading_.epoch_length = value;
+                break;
+            case Setting::all_epochs:
+                reading_.all_epochs = value;
+                break;
+            case Setting::all_steps:
+                reading_.all_steps = value;
+                break;
         }
     }
 

@@ -22,7 +22,15 @@ struct LineReading {
     std::int64_t total = 0;  ///< of n/m; 0: not said
 
     std::optional<std::int64_t> epoch;
+    /// The number of the epoch as the line says it, with a fraction where it has one.
+    std::optional<double> epoch_progress;
+    /// What the line says of the run: "steps_per_epoch: 1875", "Num Epochs = 3",
+    /// "Total optimization steps = 375".
+    std::optional<double> epoch_length;
+    std::optional<double> all_epochs;
+    std::optional<double> all_steps;
     std::optional<std::int64_t> process;  ///< the rank that printed the line
+    bool row = false;                     ///< of a table: the lines around it are other things
 };
 
 LineReading read_line(std::string_view line, NameTable& names);

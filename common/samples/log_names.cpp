@@ -96,6 +96,26 @@ constexpr StepName step_names[] = {
     {"examples", StepKind::batch, true},
 };
 
+struct SettingName {
+    std::string_view name;
+    Setting setting;
+};
+
+constexpr SettingName setting_names[] = {
+    {"steps per epoch", Setting::epoch_length},
+    {"num steps per epoch", Setting::epoch_length},
+    {"update steps per epoch", Setting::epoch_length},
+    {"num update steps per epoch", Setting::epoch_length},
+    {"iterations per epoch", Setting::epoch_length},
+    {"iters per epoch", Setting::epoch_length},
+    {"num iters per epoch", Setting::epoch_length},
+    {"num iterations per epoch", Setting::epoch_length},
+    {"num epochs", Setting::all_epochs},
+    {"number of epochs", Setting::all_epochs},
+    {"total epochs", Setting::all_epochs},
+    {"total optimization steps", Setting::all_steps},
+};
+
 constexpr std::string_view log_levels[] = {"info", "debug", "warning", "warn"};
 constexpr std::string_view fillers[] = {"train",    "training",  "trainer", "current", "cur",
                                         "at",       "and",       "with",    "the",     "done",
@@ -170,6 +190,11 @@ bool is_epoch(std::string_view words) {
     return find_name(epoch_names, words) != nullptr;
 }
 
+std::optional<Setting> setting_of(std::string_view words) {
+    const SettingName* entry = find_name(setting_names, words);
+    return entry ? std::optional<Setting>(entry->setting) : std::nullopt;
+}
+
 std::optional<Scope> scope_of(std::string_view words) {
     std::optional<Scope> scope;
     while (!words.empty()) {
@@ -223,6 +248,7 @@ NameFacts facts_of(std::string_view name) {
         if (facts.loss_behind) facts.step = step_kind(words.substr(at + 4));
     }
     facts.epoch = is_epoch(words);
+    facts.setting = setting_of(words);
     facts.scope = scope_of(words);
     facts.process = process_rank(words);
     facts.rank = words == "rank";

@@ -31,10 +31,12 @@ class Words {
 /// `iteration` mostly do, `count` is the n of an unnamed n/m, and the rest is what else counts up
 /// while training.
 enum class StepKind { global, step, iteration, count, batch };
-constexpr std::size_t step_kinds = 5;
 
 /// Which part of a run the names that follow speak of.
 enum class Scope { training, validation };
+
+/// What a run was told before it began: steps of an epoch, epochs, steps in all.
+enum class Setting { epoch_length, all_epochs, all_steps };
 
 /// Everything that the tables know about a name.
 struct NameFacts {
@@ -42,6 +44,7 @@ struct NameFacts {
     std::optional<StepKind> step;
     std::optional<int> loss_behind;  ///< "loss at step": behind the step stands a loss of this rank
     bool epoch = false;
+    std::optional<Setting> setting;
     std::optional<Scope> scope;           ///< "Validation", "Test set", "train_inner", "Eval step"
     std::optional<std::int64_t> process;  ///< the n of "rank3" and torchrun's "default3"
     bool rank = false;                    ///< "rank": its number is the process

@@ -100,6 +100,24 @@ void strip_control_sequences(std::string_view line, std::string& out) {
     }
 }
 
+/// Behind the "]" of a bar as tqdm draws it, "27/5000 [00:17<37:10, 2.23it/s, loss=0.08]", where
+/// something follows; npos where there is no such bar.
+std::size_t bar_end(std::string_view line) {
+    const std::size_t less = line.find('<');
+    if (less == std::string_view::npos) return less;
+    std::size_t begin = less;
+    while (begin > 0 && ((line[begin - 1] >= '0' && line[begin - 1] <= ':'))) --begin;
+    if (begin == less || begin == 0 || line[begin - 1] != '[') return std::string_view::npos;
+    int depth = 1;
+    for (std::size_t i = begin; i < line.size(); ++i) {
+        if (line[i] == '[') ++depth;
+        if (line[i] == ']' && --depth == 0) {
+            return trim(line.substr(i + 1)).empty() ? std::string_view::npos : i + 1;
+        }
+    }
+    return std::string_view::npos;
+}
+
 /// `srun --label` begins each line with "3: ".
 std::optional<std::int64_t> srun_label(std::string_view line) {
     const std::string_view text = line.substr(0, 16);
@@ -186,24 +204,53 @@ class LossReader::Impl {
         if (options_.format == Format::csv || options_.format == Format::automatic) {
             const bool certain = options_.format == Format::automatic;
             if (columns_.take_header(text, certain, names_)) return;
-            if (const auto reading = columns_.row(text)) return take(*reading, out);
+            if (auto reading = columns_.row(text)) {
+                reading->row = true;
+                return take(*reading, out);
+            }
             if (options_.format == Format::csv) return;
         }
         if (options_.format == Format::json_lines && trim(text).substr(0, 1) != "{") return;
+        read(text, out);
+    }
+
+    /// A progress bar does not end its line, so what is printed next stands behind it. Where both
+    /// tell a loss and a step of their own they are two lines.
+    void read(std::string_view text, std::vector<LossPoint>& out) {
+        constexpr int most_bars = 8;  // more are in a line that nobody means well with
+        const std::optional<std::int64_t> label = srun_label(text);
+        const auto whole = [](const log::LineReading& reading) {
+            return reading.loss && (reading.step || reading.epoch_progress);
+        };
+        for (int bars = 0; bars < most_bars; ++bars) {
+            const std::size_t end = bar_end(text);
+            if (end == std::string_view::npos) break;
+            log::LineReading bar = log::read_line(text.substr(0, end), names_);
+            if (!whole(bar) || !whole(log::read_line(text.substr(end), names_))) break;
+            if (!bar.process) bar.process = label;
+            take(bar, out);
+            text.remove_prefix(end);
+        }
         log::LineReading reading = log::read_line(text, names_);
-        if (!reading.process) reading.process = srun_label(text);
+        if (!reading.process) reading.process = label;
         take(reading, out);
     }
 
     void take(const log::LineReading& reading, std::vector<LossPoint>& out) {
-        if (reading.epoch) epoch_ = reading.epoch;
+        // a heading such as "Epoch 2/5" speaks of the lines below it, a whole report of itself
+        const bool heading = !reading.step || !reading.loss;
+        if (reading.epoch && heading) epoch_ = reading.epoch;
+        steps_.take_settings(reading);
         std::optional<std::int64_t> step;
         if (reading.step && (reading.progress || reading.loss)) {
-            step = steps_.over_epochs(reading, epoch_);
+            step = steps_.over_epochs(reading, reading.epoch ? reading.epoch : epoch_);
             last_step_ = std::max(last_step_.value_or(0), *step);
         }
         if (reading.loss) {
-            point({step_of_loss(reading, step), *reading.loss}, reading, out);
+            step = step_of_loss(reading, step);
+            if (!step && (step = steps_.of_epoch(reading)))
+                last_step_ = std::max(last_step_.value_or(0), *step);
+            point({step, *reading.loss}, reading, out);
         } else if (step) {
             carry(reading, *step);
         }
@@ -216,7 +263,8 @@ class LossReader::Impl {
         std::int64_t step = 0;
         log::StepKind kind = log::StepKind::step;
         std::int64_t line = 0;
-        bool used = false;
+        bool used = false;  ///< a loss has it
+        int loss_rank = 0;  ///< of that loss
     };
 
     void carry(const log::LineReading& reading, std::int64_t step) {
@@ -230,17 +278,20 @@ class LossReader::Impl {
 
     std::optional<std::int64_t> step_of_loss(const log::LineReading& reading,
                                              std::optional<std::int64_t> step) {
-        // "Training Step: 8 | ..." and, below it, "epoch: 001 | ... iter: 00512/55000": one step
-        const bool within_epoch =
-            reading.step_kind >= log::StepKind::count || (reading.total > 0 && reading.epoch);
-        const bool below = carried_ && lines_ - carried_->line <= 2 &&
-                           carried_->kind < reading.step_kind && within_epoch;
+        // "Training Step: 8 | total loss: 2.1" and, below it, "epoch: 001 | loss: 2.0 -- iter:
+        // 00512/55000": one step
+        const bool below = carried_ && lines_ - carried_->line <= 2 && carried_->used &&
+                           carried_->kind < reading.step_kind && reading.total > 0 &&
+                           reading.epoch && reading.step_kind < log::StepKind::count &&
+                           reading.loss_rank < carried_->loss_rank;
         if (step && !below) {
-            carried_ = Carried{*step, reading.step_kind, lines_, true};
-        } else if (!step && carried_ && carried_->used) {
-            return std::nullopt;
+            carried_ = Carried{*step, reading.step_kind, lines_, true, reading.loss_rank};
+            return step;
         }
-        if (!carried_) return std::nullopt;
+        if (!carried_ || reading.row || (!step && carried_->used)) return std::nullopt;
+        // a line that knows its epoch is the next line of nothing but a bar
+        if (!step && reading.epoch_progress && carried_->kind != log::StepKind::count)
+            return std::nullopt;
         carried_->used = true;
         return carried_->step;
     }

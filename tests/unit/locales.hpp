@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Locales to test under. A machine seldom has de_DE and tr_TR, so they are made with localedef (on
+// Debian: package locales) in a folder that goes away with the program.
+#pragma once
+
+#include <clocale>
+#include <cstdlib>
+#include <filesystem>
+#include <locale>
+#include <string>
+
+namespace sluice {
+
+/// The C and C++ locale `name` while it lives, and the one before again afterwards.
+class InLocale {
+  public:
+    explicit InLocale(const std::string& name) {
+        if (std::setlocale(LC_ALL, name.c_str()) == nullptr && !make(name)) {
+            problem_ = "no locale " + name + ", and localedef could not make it: install the " +
+                       "sources of locales (Debian: apt-get install locales)";
+            return;
+        }
+        std::locale::global(std::locale(name));
+    }
+    ~InLocale() { std::locale::global(std::locale::classic()); }
+    InLocale(const InLocale&) = delete;
+    InLocale& operator=(const InLocale&) = delete;
+
+    /// Empty where the locale is in force.
+    const std::string& problem() const { return problem_; }
+
+  private:
+    struct Folder {
+        std::string path;
+        Folder() {
+            std::string name = std::filesystem::temp_directory_path() / "sluice-locales-XXXXXX";
+            if (mkdtemp(name.data()) != nullptr) path = name;
+        }
+        ~Folder() {
+            if (!path.empty()) std::filesystem::remove_all(path);
+        }
+    };
+
+    static bool make(const std::string& name) {
+        static const Folder folder;
+        if (folder.path.empty()) return false;
+        const std::string::size_type dot = name.find('.');
+        if (dot == std::string::npos) return false;
+        // A folder for each: the C library remembers what it did not find in one.
+        const std::string where = folder.path + "/for-" + name;
+        std::filesystem::create_directory(where);
+        // 1: made, with warnings
+        const std::string command = "localedef --no-archive -i " + name.substr(0, dot) + " -f " +
+                                    name.substr(dot + 1) + " " + where + "/" + name +
+                                    " 2>/dev/null";
+        if (const int status = std::system(command.c_str()); status != 0 && status != 256) {
+            return false;
+        }
+        setenv("LOCPATH", where.c_str(), 1);
+        return std::setlocale(LC_ALL, name.c_str()) != nullptr;
+    }
+
+    std::string problem_;
+};
+
+}  // namespace sluice
