@@ -4,6 +4,8 @@ common_libsluice_la_SOURCES += \
 	common/samples/csv_columns.hpp \
 	common/samples/epoch_steps.cpp \
 	common/samples/epoch_steps.hpp \
+	common/samples/line_hints.cpp \
+	common/samples/line_hints.hpp \
 	common/samples/log_follower.cpp \
 	common/samples/log_follower.hpp \
 	common/samples/log_line.cpp \

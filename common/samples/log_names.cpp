@@ -290,8 +290,12 @@ const NameFacts& NameTable::facts_of_number(std::string_view name) {
 }
 
 void NameTable::see(Entry& entry) {
-    entry.seen = true;
     if (keys_full()) return;
+    if (!collect_) {
+        missed_ = true;
+        return;
+    }
+    entry.seen = true;
     std::string text = printable(entry.name);
     if (std::find(keys_seen_.begin(), keys_seen_.end(), text) != keys_seen_.end()) return;
     keys_seen_.push_back(std::move(text));

@@ -68,8 +68,16 @@ class NameTable {
 
     /// The loss was asked for by a name that the tables do not know.
     bool own_key() const { return own_key_; }
-    /// No key was given.
-    bool recognised() const { return key_.empty(); }
+    /// The key as words; empty: none was given.
+    const std::string& key() const { return key_; }
+
+    /// Whether names that stand before numbers go among keys_seen(), from now on.
+    void collect(bool yes) {
+        collect_ = yes;
+        if (!yes) missed_ = false;
+    }
+    /// There was one, while collect(false) was in force, that may not be among them.
+    bool missed() const { return missed_; }
 
     const std::vector<std::string>& keys_seen() const { return keys_seen_; }
     bool keys_full() const { return keys_seen_.size() >= max_keys_seen_; }
@@ -85,6 +93,8 @@ class NameTable {
 
     std::string key_;  ///< as words
     bool own_key_ = false;
+    bool collect_ = true;
+    bool missed_ = false;
     std::size_t max_keys_seen_;
     std::vector<std::string> keys_seen_;
     Entry none_;

@@ -2,12 +2,12 @@
 #include "common/samples/loss_reader.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "common/base/text.hpp"
 #include "common/samples/csv_columns.hpp"
 #include "common/samples/epoch_steps.hpp"
+#include "common/samples/line_hints.hpp"
 #include "common/samples/log_line.hpp"
 
 namespace sluice {
@@ -15,78 +15,15 @@ namespace {
 
 using Format = LossReaderOptions::Format;
 
-/// Whether a line can hold a loss or a step, as the tables of log_names spell them. Most lines of
-/// most logs hold neither, so this pass decides how fast a log is read: eight places at a time are
-/// compared with each word.
-class Hints {
-  public:
-    static bool any(std::string_view line) {
-        if (line.size() < block) return true;  // not worth the while
-        const char* const last = line.data() + line.size() - block;
-        for (const char* place = line.data(); place < last; place += 8) {
-            if (words_at(place) != 0) return true;
-        }
-        return words_at(last) != 0 || has_count(line);
-    }
-
-  private:
-    static constexpr std::size_t block = 8 + 3;  ///< eight words of four bytes, overlapping
-
-    static constexpr std::uint64_t each_byte(char c) {
-        return 0x0101010101010101U * static_cast<unsigned char>(c);
-    }
-
-    /// Eight bytes, letters in lower case.
-    static std::uint64_t load(const char* bytes) {
-        std::uint64_t value;
-        std::memcpy(&value, bytes, sizeof value);
-        return value | each_byte(0x20);
-    }
-
-    struct Word {
-        std::uint64_t first, second, third, fourth;
-    };
-    static constexpr Word word(const char (&text)[5]) {
-        const auto each = [](char c) { return each_byte(static_cast<char>(c | 0x20)); };
-        return {each(text[0]), each(text[1]), each(text[2]), each(text[3])};
-    }
-
-    /// Not 0 where a word begins in one of the eight places.
-    static std::uint64_t words_at(const char* place) {
-        const Word bytes{load(place), load(place + 1), load(place + 2), load(place + 3)};
-        const auto begins = [&bytes](Word word) {
-            const std::uint64_t differs = (bytes.first ^ word.first) |
-                                          (bytes.second ^ word.second) |
-                                          (bytes.third ^ word.third) | (bytes.fourth ^ word.fourth);
-            return (differs - each_byte(1)) & ~differs & each_byte('\x80');
-        };
-        return begins(word("loss")) | begins(word("step")) | begins(word("iter")) |
-               begins(word("epoc")) | begins(word("date")) |  // num_updates
-               begins(word("it ["));                          // a bar without a total
-    }
-
-    /// Something like "27/5000" or "5 / 356".
-    static bool has_count(std::string_view line) {
-        const auto fits = [&](std::size_t i) {
-            return i < line.size() && (line[i] == ' ' || (line[i] >= '0' && line[i] <= '9'));
-        };
-        for (std::size_t i = line.find('/'); i != std::string_view::npos;
-             i = line.find('/', i + 1)) {
-            if (i > 0 && fits(i - 1) && fits(i + 1)) return true;
-        }
-        return false;
-    }
-};
-
 /// Takes terminal control sequences out: "\33[31mloss\33[0m" is "loss".
 void strip_control_sequences(std::string_view line, std::string& out) {
     out.clear();
     for (std::size_t i = 0; i < line.size();) {
-        if (line[i] != '\33') {
-            out.push_back(line[i++]);
-            continue;
-        }
-        const char kind = ++i < line.size() ? line[i] : '\0';
+        const std::size_t escape = std::min(line.find('\33', i), line.size());
+        out.append(line, i, escape - i);
+        if (escape == line.size()) return;
+        i = escape + 1;
+        const char kind = i < line.size() ? line[i] : '\0';
         if (kind == '[') {  // up to a byte of 0x40..0x7e
             ++i;
             while (i < line.size() && line[i] >= 0x20 && line[i] < 0x40) ++i;
@@ -132,31 +69,22 @@ std::optional<std::int64_t> srun_label(std::string_view line) {
 class LossReader::Impl {
   public:
     explicit Impl(LossReaderOptions options)
-        : options_(std::move(options)), names_(options_.key, options_.max_keys_seen) {}
+        : options_(std::move(options)),
+          names_(options_.key, options_.max_keys_seen),
+          hints_(names_.key()) {}
 
     void feed(std::string_view bytes, std::vector<LossPoint>& out) {
-        // Where the next of each line end is, remembered: a log without \r is searched for it once.
-        std::size_t newline = find(bytes, '\n', 0);
-        std::size_t carriage_return = find(bytes, '\r', 0);
-        std::size_t begin = 0;
-        while (begin < bytes.size()) {
-            const std::size_t end = std::min(newline, carriage_return);
-            const std::string_view piece = bytes.substr(begin, end - begin);
-            if (end == bytes.size()) {
-                keep(piece);
-                return;
-            }
-            if (partial_.empty()) {
-                line(piece, out);
-            } else {
-                keep(piece);
-                line(partial_, out);
-                partial_.clear();
-            }
-            begin = end + 1;
-            if (newline < begin) newline = find(bytes, '\n', begin);
-            if (carriage_return < begin) carriage_return = find(bytes, '\r', begin);
+        if (!partial_.empty()) {
+            const std::size_t end = std::min(find(bytes, '\n', 0), find(bytes, '\r', 0));
+            keep(bytes.substr(0, end));
+            if (end == bytes.size()) return;
+            line(partial_, out);
+            partial_.clear();
+            bytes.remove_prefix(end + 1);
         }
+        const std::size_t whole = after_last_end(bytes, 0, bytes.size());
+        lines(bytes.substr(0, whole), out);
+        keep(bytes.substr(whole));
     }
 
     void finish(std::vector<LossPoint>& out) {
@@ -180,6 +108,54 @@ class LossReader::Impl {
         return std::min(bytes.find(c, begin), bytes.size());
     }
 
+    /// Behind the last line end in [begin, end); `begin` where there is none.
+    static std::size_t after_last_end(std::string_view bytes, std::size_t begin, std::size_t end) {
+        while (end > begin && bytes[end - 1] != '\n' && bytes[end - 1] != '\r') --end;
+        return end;
+    }
+
+    /// Whole lines, each with its end.
+    void lines(std::string_view bytes, std::vector<LossPoint>& out) {
+        // Where the next of each line end is, remembered: a log without \r is searched for it once.
+        std::size_t newline = find(bytes, '\n', 0);
+        std::size_t carriage_return = find(bytes, '\r', 0);
+        for (std::size_t begin = 0; begin < bytes.size();) {
+            if (only_hints()) {
+                const std::size_t hint = hints_.find(bytes, begin);
+                if (hint == std::string_view::npos) return pass(bytes.substr(begin));
+                const std::size_t start = after_last_end(bytes, begin, hint);
+                pass(bytes.substr(begin, start - begin));
+                begin = start;
+            }
+            if (newline < begin) newline = find(bytes, '\n', begin);
+            if (carriage_return < begin) carriage_return = find(bytes, '\r', begin);
+            const std::size_t end = std::min(newline, carriage_return);
+            line(bytes.substr(begin, end - begin), out);
+            begin = end + 1;
+        }
+    }
+
+    /// Lines with a hint are enough: the names of those without are of no more interest.
+    bool only_hints() const {
+        return !options_.every_line && options_.format != Format::csv && hints_.usable() &&
+               !collecting() && !columns_.active();
+    }
+
+    /// Names are collected from all of the first lines, or until there are enough; then from lines
+    /// with a loss or a step.
+    bool collecting() const { return lines_ < 4096 && !names_.keys_full(); }
+
+    /// Passes over lines that hold nothing. How many there are matters near a step that may belong
+    /// to the next loss.
+    void pass(std::string_view bytes) {
+        for (std::size_t begin = 0; carried_ && lines_ - carried_->line <= 2;) {
+            const std::size_t end = bytes.find_first_of("\n\r", begin);
+            if (end == std::string_view::npos) return;
+            if (end > begin) ++lines_;
+            begin = end + 1;
+        }
+    }
+
     void keep(std::string_view piece) {
         partial_.append(piece.substr(0, options_.max_line_bytes - partial_.size()));
     }
@@ -192,15 +168,11 @@ class LossReader::Impl {
         }
         if (text.empty()) return;
         ++lines_;
-        // names are collected from the first lines only, or a log without a loss would be slow
-        const bool collecting = lines_ <= 4096 && !names_.keys_full();
-        if (names_.recognised() && !collecting && !columns_.active() && !Hints::any(text)) {
-            return;
-        }
         if (text.find('\33') != std::string_view::npos) {
             strip_control_sequences(text, stripped_);
             text = stripped_;
         }
+        if (only_hints() && hints_.find(text) == std::string_view::npos) return;
         if (options_.format == Format::csv || options_.format == Format::automatic) {
             const bool certain = options_.format == Format::automatic;
             if (columns_.take_header(text, certain, names_)) return;
@@ -225,15 +197,24 @@ class LossReader::Impl {
         for (int bars = 0; bars < most_bars; ++bars) {
             const std::size_t end = bar_end(text);
             if (end == std::string_view::npos) break;
-            log::LineReading bar = log::read_line(text.substr(0, end), names_);
-            if (!whole(bar) || !whole(log::read_line(text.substr(end), names_))) break;
+            log::LineReading bar = read_names(text.substr(0, end));
+            if (!whole(bar) || !whole(read_names(text.substr(end)))) break;
             if (!bar.process) bar.process = label;
             take(bar, out);
             text.remove_prefix(end);
         }
-        log::LineReading reading = log::read_line(text, names_);
+        log::LineReading reading = read_names(text);
         if (!reading.process) reading.process = label;
         take(reading, out);
+    }
+
+    log::LineReading read_names(std::string_view text) {
+        if (collecting()) return log::read_line(text, names_);
+        names_.collect(false);
+        log::LineReading reading = log::read_line(text, names_);
+        names_.collect(true);
+        if (names_.missed() && (reading.loss || reading.step)) log::read_line(text, names_);
+        return reading;
     }
 
     void take(const log::LineReading& reading, std::vector<LossPoint>& out) {
@@ -337,6 +318,7 @@ class LossReader::Impl {
 
     LossReaderOptions options_;
     log::NameTable names_;
+    log::LineHints hints_;
     log::CsvColumns columns_;
     log::EpochSteps steps_;
     std::string partial_;   ///< the line that has begun

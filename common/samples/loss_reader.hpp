@@ -35,6 +35,9 @@ struct LossReaderOptions {
     enum class Format { automatic, text, json_lines, csv } format = Format::automatic;
     std::size_t max_line_bytes = std::size_t{64} * 1024;  ///< the rest of a longer line is skipped
     std::size_t max_keys_seen = 32;
+    /// Read each line in full, also those that nothing hints at: slower, the same result. For
+    /// tests.
+    bool every_line = false;
 };
 
 /// Not thread-safe. The result does not depend on how the input is cut into pieces.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// A training log, read whole and in pieces: the points have to be the same, and a curve fitted to
-// them sound. The first byte chooses how it is read, the second where it is cut.
+// A training log, read whole, in pieces, and line by line without the fast path: the points have to
+// be the same, and a curve fitted to them sound. The first byte chooses how it is read, the second where it is cut.
 #include <cmath>
 #include <cstdint>
 
@@ -19,6 +19,8 @@ LossReaderOptions options_of(std::uint8_t choice) {
     options.format = static_cast<LossReaderOptions::Format>(choice & 3);
     if ((choice & 4) != 0) options.key = "val loss";
     if ((choice & 8) != 0) options.max_line_bytes = 40;
+    // the fast path begins where enough names have been seen
+    if ((choice & 32) != 0) options.max_keys_seen = 1;
     return options;
 }
 
@@ -81,6 +83,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const LossReaderOptions options = options_of(data[0]);
     const Found whole = read_pieces(text, options, 0);
     compare(whole, read_pieces(text, options, 1u + data[1]));
+    LossReaderOptions slow = options;
+    slow.every_line = true;
+    compare(whole, read_pieces(text, slow, 0));
     for (const LossPoint& point : whole.points) demand(!point.step || *point.step >= 0);
     for (const std::string& key : whole.keys) demand(key.size() <= 64);
     demand(whole.keys.size() <= options.max_keys_seen);

@@ -94,6 +94,217 @@ TEST(LossReader, ReadsAllCasesInOneFileInAnyOrder) {
     }
 }
 
+// --- the fast path: what no hint points at is passed over, and nothing is lost
+
+std::string all_found(std::string_view text, LossReaderOptions options, std::size_t most_bytes,
+                      std::mt19937 random) {
+    LossReader reader(std::move(options));
+    Points points;
+    while (!text.empty()) {
+        const std::size_t size = std::min<std::size_t>(text.size(), 1 + random() % most_bytes);
+        reader.feed(text.substr(0, size), points);
+        text.remove_prefix(size);
+    }
+    reader.finish(points);
+    std::string out = shown(points) + "last " + std::to_string(reader.last_step().value_or(-1));
+    for (const std::string& key : reader.keys_seen()) out += ", " + key;
+    return out;
+}
+
+void expect_fast_is_slow(const std::string& text, std::mt19937& random) {
+    for (const char* key : {"", "val loss", "l", "it", "ppl 2"}) {
+        LossReaderOptions options;
+        options.key = key;
+        // the fast path begins where enough names have been seen
+        options.max_keys_seen = random() % 8;
+        options.max_line_bytes = random() % 4 == 0 ? 40 : 65536;
+        const std::size_t most = random() % 2 == 0 ? 20 : 100000;
+        const std::string fast = all_found(text, options, most, random);
+        options.every_line = true;
+        ASSERT_EQ(fast, all_found(text, options, text.size() + 1, random))
+            << "key \"" << key << "\", max_keys_seen " << options.max_keys_seen
+            << ", max_line_bytes " << options.max_line_bytes << ", text:\n"
+            << text;
+    }
+}
+
+TEST(LossReader, FindsOnTheFastPathWhatItFindsLineByLine) {
+    static constexpr const char* pieces[] = {"loss",
+                                             "LOSS",
+                                             "lo",
+                                             "ss",
+                                             "step",
+                                             "Step",
+                                             "ep",
+                                             "EP",
+                                             "epoch",
+                                             "oc",
+                                             "it",
+                                             "IT",
+                                             "itr",
+                                             "iter",
+                                             "ation",
+                                             "update",
+                                             "updates",
+                                             "num ",
+                                             "progress",
+                                             "batch",
+                                             "data",
+                                             "sample",
+                                             "train",
+                                             "val",
+                                             "eval",
+                                             "global",
+                                             "ppl",
+                                             "2",
+                                             "l",
+                                             "is",
+                                             "tensor",
+                                             "np.float64",
+                                             "Unknown",
+                                             "per",
+                                             "Num ",
+                                             "at",
+                                             "the",
+                                             "and",
+                                             "rank",
+                                             "nan",
+                                             "1",
+                                             "27",
+                                             "5000",
+                                             "0.5",
+                                             "1e3",
+                                             "-1",
+                                             "12,500",
+                                             "inf",
+                                             " ",
+                                             " ",
+                                             " ",
+                                             "  ",
+                                             "\t",
+                                             ":",
+                                             ": ",
+                                             "=",
+                                             "/",
+                                             " / ",
+                                             "/ ",
+                                             " /",
+                                             ",",
+                                             ", ",
+                                             ";",
+                                             "|",
+                                             "_",
+                                             "-",
+                                             ".",
+                                             "[",
+                                             "]",
+                                             "(",
+                                             ")",
+                                             "{",
+                                             "}",
+                                             "'",
+                                             "\"",
+                                             "\\",
+                                             "<",
+                                             "%",
+                                             "\33[31m",
+                                             "\33[0m",
+                                             "\33[",
+                                             "\33",
+                                             "\33]0;a\a",
+                                             "\n",
+                                             "\n",
+                                             "\n",
+                                             "\r",
+                                             "\n\n",
+                                             "11/01 20:14:15",
+                                             "2025/09/08",
+                                             "32it [00:10, 3it/s]",
+                                             "s/it",
+                                             "\303\251",
+                                             "\0x"};
+    // and what a line is mostly made of
+    static constexpr const char* names[] = {"loss",
+                                            "Train Loss",
+                                            "val loss",
+                                            "ep",
+                                            "EPOCH",
+                                            "it",
+                                            "the it",
+                                            "itr",
+                                            "iter",
+                                            "step",
+                                            "progress",
+                                            "batch",
+                                            "train",
+                                            "num updates",
+                                            "lm loss:",
+                                            "steps per epoch",
+                                            "loss at step",
+                                            "",
+                                            "l",
+                                            "ppl 2",
+                                            "data"};
+    static constexpr const char* marks[] = {" ",  ": ", "=",   "\": \"",     " is ",   ": tensor(",
+                                            " [", ":",  " = ", ": {\"a\": ", " is ([", "\t"};
+    static constexpr const char* values[] = {"5",          "0.5",         "32/100", "5 / 100",
+                                             "32/Unknown", "32it [00:10", "nan",    "7/9",
+                                             "11/01",      "1e3",         "50%|",   "8/9 ["};
+    const auto one_of = [](const auto& list, std::mt19937& from) {
+        return list[from() % std::size(list)];
+    };
+    std::mt19937 random(4);
+    for (int round = 0; round < 12000; ++round) {
+        std::string text;
+        const std::size_t count = 1 + random() % 30;
+        for (std::size_t i = 0; i < count; ++i) {
+            if (round % 3 == 0) {
+                text += one_of(pieces, random);
+            } else {
+                std::string item = one_of(names, random);
+                item += one_of(marks, random);
+                item += one_of(values, random);
+                if (random() % 4 == 0) item.insert(random() % item.size(), one_of(pieces, random));
+                if (random() % 3 == 0) item.insert(random() % item.size(), "\33[1m");
+                text += item + (random() % 2 == 0 ? " " : "\n");
+            }
+        }
+        expect_fast_is_slow(text, random);
+        if (HasFatalFailure()) return;
+    }
+}
+
+TEST(LossReader, FindsOnTheFastPathWhatIsInRealLogs) {
+    std::mt19937 random(5);
+    std::vector<Case> cases = all_cases();
+    for (int round = 0; round < 100; ++round) {
+        std::shuffle(cases.begin(), cases.end(), random);
+        std::string text;
+        for (const Case& one : cases) {
+            text += one.text;
+            for (std::size_t lines = random() % 4; lines > 0; --lines)
+                text += "worker 3: cache miss, it is 5 past, nothing to report\n";
+        }
+        // and mutilated
+        for (int i = round % 2 == 0 ? 0 : 200; i > 0; --i)
+            text[random() % text.size()] = static_cast<char>(random());
+        expect_fast_is_slow(text, random);
+        if (HasFatalFailure()) return;
+    }
+}
+
+TEST(LossReader, LosesNoLineBehindAMillionOthers) {
+    const std::string chatter = "2025-09-08 I cache.cc:88] evicted 12 pages, hit rate 0.93\r\n";
+    std::string text;
+    for (int block = 0; block < 40; ++block) {
+        for (int i = 0; i < 5000; ++i) text += chatter;
+        text += "step " + std::to_string(block) + " loss 0." + std::to_string(block + 10) + "\n";
+    }
+    const Points points = read(text);
+    ASSERT_EQ(points.size(), 40u);
+    EXPECT_EQ(points.back(), (LossPoint{39, 0.49}));
+}
+
 TEST(LossReader, TakesStepsFromEpochsWhereTheLogSaysHowLongTheyAre) {
     EXPECT_EQ(shown(read("  Num Epochs = 3\n  Total optimization steps = 375\n"
                          "{'loss': 2.5, 'epoch': 0.5}\n{'loss': 2.0, 'epoch': 1.6}\n")),
