@@ -17,4 +17,4 @@ contrib_sluice_sluice_SOURCES = \
 	contrib/sluice/run_program.hpp \
 	contrib/sluice/sets.cpp
 contrib_sluice_sluice_CPPFLAGS = $(CORE_CPPFLAGS)
-contrib_sluice_sluice_LDADD = common/libsluice.la $(JANSSON_LIBS)
+contrib_sluice_sluice_LDADD = common/libsluice_patterns.la common/libsluice.la $(JANSSON_LIBS)

@@ -109,7 +109,7 @@ plugins_spank_sluice_agent_SOURCES = \
 	plugins/spank/agent/main.cpp \
 	plugins/spank/answer_path.hpp
 plugins_spank_sluice_agent_CPPFLAGS = $(CORE_CPPFLAGS) $(SLURM_CPPFLAGS)
-plugins_spank_sluice_agent_LDADD = common/libsluice.la -lslurm
+plugins_spank_sluice_agent_LDADD = common/libsluice_patterns.la common/libsluice.la -lslurm
 
 # The same plugins, built to throw in every entry point: a test loads them into real daemons.
 check_LTLIBRARIES += \

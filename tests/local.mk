@@ -38,7 +38,7 @@ tests_unit_unit_tests_SOURCES = \
 	plugins/spank/agent/checkpoint.cpp \
 	plugins/spank/agent/checkpoint.hpp
 tests_unit_unit_tests_CPPFLAGS = $(CORE_CPPFLAGS) $(GTEST_CFLAGS) -DTEST_DATA='"$(abs_top_srcdir)/tests/data"'
-tests_unit_unit_tests_LDADD = common/libsluice.la $(GTEST_LIBS) -lgtest_main $(JANSSON_LIBS)
+tests_unit_unit_tests_LDADD = common/libsluice_patterns.la common/libsluice.la $(GTEST_LIBS) -lgtest_main $(JANSSON_LIBS)
 endif
 EXTRA_DIST += tests/data
 

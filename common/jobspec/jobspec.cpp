@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "common/base/json.hpp"
+#include "common/base/loss_key.hpp"
 #include "common/base/text.hpp"
 
 namespace sluice {
@@ -31,7 +32,8 @@ constexpr std::array<OptionInfo, 9> infos{{
     {"train-gpus", "SIZES", "4, 1-16, 2-16:2, 1-16:x2 or 2,4,8"},
     {"train-loss", "SOURCE",
      "a path of 1 to 512 bytes without control characters, or csv:PATH, jsonl:PATH"},
-    {"train-loss-key", "KEY", "the name of the loss in the log, 1 to 64 bytes"},
+    {"train-loss-key", "KEY",
+     "the name of the loss in the log, or /PATTERN/ that its name matches, 1 to 64 bytes"},
     {"train-target", "TARGET", "a loss like 2.5, steps:5000 or flat"},
     {"train-resize", "MODE", "off, start, restart"},
     {"train-signal", "[B:]SIG[@SECONDS]",
@@ -166,6 +168,8 @@ Status read_loss(const OptionInfo& option, std::string_view value, JobSpec& spec
 
 Status read_loss_key(const OptionInfo& option, std::string_view value, JobSpec& spec) {
     if (Status status = check_text(option, value, max_key_bytes); !status) return status;
+    if (Status status = check_loss_key(value); !status)
+        return refuse(option, value, status.error().message);
     spec.loss_key = value;
     return {};
 }

@@ -44,7 +44,7 @@ struct JobSpec {
     std::vector<int> sizes;  ///< --train-gpus, ascending, at most 256; empty: not malleable
     std::string
         loss;  ///< --train-loss: SOURCE with Slurm's %j %A %a %x patterns; empty: the job's output
-    std::string loss_key;                   ///< --train-loss-key: up to 64 printable characters
+    std::string loss_key;  ///< --train-loss-key: a name or /PATTERN/ (common/base/loss_key.hpp)
     std::optional<Target> target;           ///< --train-target
     ResizeMode resize = ResizeMode::start;  ///< --train-resize; off where sizes is empty
     CheckpointSignal signal;                ///< --train-signal

@@ -16,4 +16,13 @@ common_libsluice_la_SOURCES += \
 	common/samples/log_tokens.hpp \
 	common/samples/loss_point.hpp \
 	common/samples/loss_reader.cpp \
-	common/samples/loss_reader.hpp
+	common/samples/loss_reader.hpp \
+	common/samples/name_pattern.hpp
+
+# Patterns of names, for the programs that read logs: no process of Slurm loads libre2.
+noinst_LTLIBRARIES += common/libsluice_patterns.la
+common_libsluice_patterns_la_SOURCES = \
+	common/samples/key_pattern.cpp \
+	common/samples/key_pattern.hpp
+common_libsluice_patterns_la_CPPFLAGS = $(CORE_CPPFLAGS) $(RE2_CFLAGS)
+common_libsluice_patterns_la_LIBADD = $(RE2_LIBS)

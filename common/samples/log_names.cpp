@@ -2,6 +2,7 @@
 #include "common/samples/log_names.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/text.hpp"
 
@@ -257,9 +258,12 @@ NameFacts facts_of(std::string_view name) {
     return facts;
 }
 
-NameTable::NameTable(std::string_view key, std::size_t max_keys_seen)
-    : key_(Words(key).text()), max_keys_seen_(max_keys_seen) {
-    own_key_ = !key_.empty() && !loss_rank(key_);
+NameTable::NameTable(std::string_view key, std::shared_ptr<const NamePattern> pattern,
+                     std::size_t max_keys_seen)
+    : key_(pattern ? "" : Words(key).text()),
+      pattern_(std::move(pattern)),
+      max_keys_seen_(max_keys_seen) {
+    own_key_ = pattern_ || (!key_.empty() && !loss_rank(key_));
     none_.facts.empty = true;
     none_.seen = prose_.seen = true;
 }
@@ -274,9 +278,10 @@ NameTable::Entry& NameTable::entry(std::string_view name) {
     entry.name = name;
     entry.seen = false;
     entry.facts = facts_of(name);
-    if (!key_.empty()) {
+    if (!key_.empty() || pattern_) {
         const Words words(name);
-        const bool is_key = without_log_level(words.text()) == key_;
+        const bool is_key =
+            pattern_ ? pattern_->matches(name) : without_log_level(words.text()) == key_;
         entry.facts.loss_rank = is_key ? std::optional<int>(0) : std::nullopt;
         entry.facts.loss_behind.reset();
     }

@@ -7,10 +7,13 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "common/samples/name_pattern.hpp"
 
 namespace sluice::log {
 
@@ -59,14 +62,15 @@ NameFacts facts_of(std::string_view name);
 /// Names looked up, the recent ones from memory; and those that stood before a number.
 class NameTable {
   public:
-    /// With a key, the loss is what the key names, and nothing else is.
-    NameTable(std::string_view key, std::size_t max_keys_seen);
+    /// With a key or a pattern, the loss is what that names, and nothing else is.
+    NameTable(std::string_view key, std::shared_ptr<const NamePattern> pattern,
+              std::size_t max_keys_seen);
 
     const NameFacts& facts(std::string_view name) { return entry(name).facts; }
     /// The same for a name that stands before a number.
     const NameFacts& facts_of_number(std::string_view name);
 
-    /// The loss was asked for by a name that the tables do not know.
+    /// The loss was asked for by a name that the tables do not know, or by a pattern.
     bool own_key() const { return own_key_; }
     /// The key as words; empty: none was given.
     const std::string& key() const { return key_; }
@@ -92,6 +96,7 @@ class NameTable {
     void see(Entry& entry);
 
     std::string key_;  ///< as words
+    std::shared_ptr<const NamePattern> pattern_;
     bool own_key_ = false;
     bool collect_ = true;
     bool missed_ = false;

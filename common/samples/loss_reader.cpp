@@ -70,7 +70,7 @@ class LossReader::Impl {
   public:
     explicit Impl(LossReaderOptions options)
         : options_(std::move(options)),
-          names_(options_.key, options_.max_keys_seen),
+          names_(options_.key, options_.pattern, options_.max_keys_seen),
           hints_(names_.key()) {}
 
     void feed(std::string_view bytes, std::vector<LossPoint>& out) {
@@ -138,7 +138,7 @@ class LossReader::Impl {
     /// Lines with a hint are enough: the names of those without are of no more interest.
     bool only_hints() const {
         return !options_.every_line && options_.format != Format::csv && hints_.usable() &&
-               !collecting() && !columns_.active();
+               !options_.pattern && !collecting() && !columns_.active();
     }
 
     /// Names are collected from all of the first lines, or until there are enough; then from lines

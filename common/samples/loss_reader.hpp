@@ -27,17 +27,22 @@
 
 #include "common/base/result.hpp"
 #include "common/samples/loss_point.hpp"
+#include "common/samples/name_pattern.hpp"
 
 namespace sluice {
 
 struct LossReaderOptions {
-    std::string key;  ///< the name of the loss as the log prints it; empty: recognised
+    std::string key;  ///< the name of the loss as the log prints it, in any spelling; empty:
+                      ///< recognised
     enum class Format { automatic, text, json_lines, csv } format = Format::automatic;
     std::size_t max_line_bytes = std::size_t{64} * 1024;  ///< the rest of a longer line is skipped
     std::size_t max_keys_seen = 32;
     /// Read each line in full, also those that nothing hints at: slower, the same result. For
     /// tests.
     bool every_line = false;
+    /// Takes the place of the key: names that match, as the log prints them, are the loss, in
+    /// training and elsewhere (key_pattern.hpp). The first of a line counts.
+    std::shared_ptr<const NamePattern> pattern;
 };
 
 /// Not thread-safe. The result does not depend on how the input is cut into pieces.

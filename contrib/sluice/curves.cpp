@@ -16,6 +16,7 @@
 #include "common/base/json.hpp"
 #include "common/base/text.hpp"
 #include "common/model/loss_curve.hpp"
+#include "common/samples/key_pattern.hpp"
 #include "common/samples/loss_reader.hpp"
 #include "contrib/sluice/command.hpp"
 
@@ -48,16 +49,9 @@ Result<File> open_log(const std::string& path) {
 
 Result<LossReaderOptions> reader_options(const Options& options) {
     LossReaderOptions out;
-    out.key = options.value("--key");
-    bool named = false;
-    for (const char c : out.key) {
-        const char lower = static_cast<char>(c | 0x20);
-        named = named || (c >= '0' && c <= '9') || (lower >= 'a' && lower <= 'z');
-    }
-    if (options.has("--key") && (!named || out.key.size() > 64)) {
-        return {ErrorCode::usage, "--key \"" + printable(out.key, 64) +
-                                      "\": write the name of the loss as the log prints it, in 1 "
-                                      "to 64 characters"};
+    if (options.has("--key")) {
+        const Status status = set_loss_key(out, options.value("--key"));
+        if (!status.ok()) return {ErrorCode::usage, "--key " + status.error().message};
     }
     const std::string format = options.value("--format", "auto");
     if (format == "auto") return out;

@@ -7,6 +7,7 @@
 
 #include "common/base/text.hpp"
 #include "common/jobspec/jobspec.hpp"
+#include "common/samples/key_pattern.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace {
@@ -42,6 +43,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     demand(text.find_first_of(std::string_view("\0\n", 2)) == std::string::npos);
     const auto again = parse_spec(text);
     demand(again.ok() && *again == *spec && to_text(*again) == text);
+    // a key that slurmctld lets pass is one that the agent can use
+    LossReaderOptions reading;
+    demand(spec->loss_key.empty() || set_loss_key(reading, spec->loss_key).ok());
     expand_pattern(spec->loss, {42, 40, 2, "name", "user"});
     return 0;
 }

@@ -37,7 +37,7 @@ tests_fuzz_losses_fuzz_SOURCES = tests/fuzz/losses_fuzz.cpp $(FUZZ_MAIN)
 tests_fuzz_losses_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/tests/fuzz/corpus/losses"'
 tests_fuzz_losses_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
 tests_fuzz_losses_fuzz_LDFLAGS = $(FUZZ_LINK_FLAGS)
-tests_fuzz_losses_fuzz_LDADD = $(FUZZ_LIBS)
+tests_fuzz_losses_fuzz_LDADD = common/libsluice_patterns.la $(FUZZ_LIBS)
 
 tests_fuzz_record_fuzz_SOURCES = tests/fuzz/record_fuzz.cpp $(FUZZ_MAIN)
 tests_fuzz_record_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/tests/fuzz/corpus/record"'
@@ -55,7 +55,7 @@ tests_fuzz_jobspec_fuzz_SOURCES = tests/fuzz/jobspec_fuzz.cpp $(FUZZ_MAIN)
 tests_fuzz_jobspec_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/tests/fuzz/corpus/jobspec"'
 tests_fuzz_jobspec_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
 tests_fuzz_jobspec_fuzz_LDFLAGS = $(FUZZ_LINK_FLAGS)
-tests_fuzz_jobspec_fuzz_LDADD = $(FUZZ_LIBS)
+tests_fuzz_jobspec_fuzz_LDADD = common/libsluice_patterns.la $(FUZZ_LIBS)
 
 tests_fuzz_sacct_fuzz_SOURCES = tests/fuzz/sacct_fuzz.cpp $(FUZZ_MAIN)
 tests_fuzz_sacct_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/tests/fuzz/corpus/sacct"'

@@ -252,6 +252,23 @@ TEST(JobSpec, LossPathsAreUtf8WithoutControlCharacters) {
     EXPECT_EQ(error_of({{"loss", "\x1b[31m"}}).find('\x1b'), std::string::npos);
 }
 
+TEST(JobSpec, ALossKeyIsANameOrAPattern) {
+    for (const char* key : {"lm loss", "train/loss", "/(train|lm)[ _]loss/", "/\\w+ loss;?/"}) {
+        const auto spec = parse_options({{"loss-key", key}});
+        ASSERT_TRUE(spec) << spec.error().message;
+        EXPECT_EQ(spec->loss_key, key);
+        EXPECT_EQ(*parse_spec(to_text(*spec)), *spec);
+    }
+    EXPECT_EQ(
+        error_of({{"loss-key", "/(a/"}}),
+        "--train-loss-key: \"/(a/\" is no pattern: it has \"(\" without \")\" at character 3: "
+        "write the name of the loss in the log, or /PATTERN/ that its name matches, 1 to 64 "
+        "bytes");
+    for (const char* key : {"##", "//", "/a**/", "/(a{100}){100}/", "/(?=a)/"})
+        EXPECT_NE(error_of({{"loss-key", key}}), "") << key;
+    EXPECT_FALSE(parse_spec("v1;loss-key=/(/"));
+}
+
 TEST(JobSpec, TextThatIsNotCanonical) {
     EXPECT_TRUE(parse_spec("v1;resize=restart;gpus=1,2,3"));  // any order, any form
     EXPECT_TRUE(parse_spec("v1;"));
