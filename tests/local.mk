@@ -14,6 +14,7 @@ tests_unit_unit_tests_SOURCES = \
 	tests/unit/placement_test.cpp \
 	tests/unit/node_choice_test.cpp \
 	tests/unit/locales.hpp \
+	tests/unit/log_follower_test.cpp \
 	tests/unit/loss_cases.hpp \
 	tests/unit/loss_reader_test.cpp \
 	tests/unit/samples_test.cpp \

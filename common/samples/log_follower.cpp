@@ -5,13 +5,49 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 namespace sluice {
+namespace {
+
+constexpr std::size_t tail_bytes = 64;
+/// Single bytes that are 0 are somebody's output; so many, or those at the end, are none.
+constexpr std::size_t least_zeros = 16;
+
+const char* kind_of(mode_t mode) {
+    if (S_ISDIR(mode)) return "it is a folder";
+    if (S_ISFIFO(mode)) return "it is a FIFO, which is not read";
+    if (S_ISCHR(mode) || S_ISBLK(mode)) return "it is a device, which is not read";
+    return "it is no regular file";
+}
+
+struct Zeros {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+};
+
+/// The first run of zeros that is no output; at the end of the bytes where there is none.
+Zeros find_zeros(const std::string& bytes) {
+    for (std::size_t begin = bytes.find('\0'); begin != std::string::npos;) {
+        const std::size_t end = std::min(bytes.find_first_not_of('\0', begin), bytes.size());
+        if (end == bytes.size() || end - begin >= least_zeros) return {begin, end};
+        begin = bytes.find('\0', end);
+    }
+    return {bytes.size(), bytes.size()};
+}
+
+}  // namespace
 
 LogFollower::~LogFollower() {
     close_file();
+}
+
+LogMark LogFollower::mark(const std::string& path) {
+    struct stat status {};
+    if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+    return {status.st_dev, status.st_ino, status.st_size};
 }
 
 void LogFollower::close_file() {
@@ -19,54 +55,133 @@ void LogFollower::close_file() {
     fd_ = -1;
 }
 
+void LogFollower::start_again(Read& result) {
+    result.restarted = true;
+    offset_ = 0;
+    tail_.clear();
+    waited_ = 0;
+}
+
 std::string LogFollower::open_file() {
+    struct stat status {};
+    // To open a FIFO would let its writer go on, and to close it again would kill him.
+    if (::lstat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode) &&
+        !S_ISLNK(status.st_mode)) {
+        return kind_of(status.st_mode);
+    }
     fd_ = ::open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd_ < 0) {
         if (errno == ELOOP) return "it is a symbolic link, which is not followed";
         return std::strerror(errno);
     }
-    struct stat status {};
-    if (::fstat(fd_, &status) != 0 || !S_ISREG(status.st_mode)) {
+    if (::fstat(fd_, &status) != 0) {
+        const std::string problem = std::strerror(errno);
         close_file();
-        return "it is no regular file";
+        return problem;
+    }
+    if (!S_ISREG(status.st_mode)) {
+        close_file();
+        return kind_of(status.st_mode);
     }
     device_ = status.st_dev;
     inode_ = status.st_ino;
-    offset_ = 0;
     return {};
 }
 
 LogFollower::Read LogFollower::read() {
     Read result;
-    struct stat status {};
+    struct stat named {};
+    struct stat opened {};
     if (fd_ >= 0) {
-        const bool replaced = ::lstat(path_.c_str(), &status) != 0 || status.st_dev != device_ ||
-                              status.st_ino != inode_;
-        struct stat open_status {};
-        const bool truncated = ::fstat(fd_, &open_status) == 0 && open_status.st_size < offset_;
-        // What was still written to a file that has been moved away is read before the new one.
-        const bool drained = ::fstat(fd_, &open_status) != 0 || open_status.st_size <= offset_;
-        if (truncated || (replaced && drained)) close_file();
-    }
-    if (fd_ < 0) {
-        result.problem = open_file();
-        if (fd_ < 0) return result;
-        result.restarted = opened_before_;
-        opened_before_ = true;
-    }
-    result.bytes.resize(max_read);
-    const ssize_t count = ::pread(fd_, result.bytes.data(), result.bytes.size(), offset_);
-    if (count < 0) {
-        result.bytes.clear();
-        if (errno != EINTR && errno != EAGAIN) {
+        const bool replaced = ::lstat(path_.c_str(), &named) == 0 &&
+                              (named.st_dev != device_ || named.st_ino != inode_);
+        if (::fstat(fd_, &opened) != 0) {  // a server forgot the file, or is away
             result.problem = std::strerror(errno);
             close_file();
+            return result;
         }
-        return result;
+        // What was still written to a file that has been moved away is read before the new one.
+        if (replaced && opened.st_size <= offset_) {
+            close_file();
+            device_ = 0;  // numbers of files are used again
+            inode_ = 0;
+        }
     }
-    result.bytes.resize(static_cast<std::size_t>(count));
-    offset_ += count;
+    if (fd_ < 0) {
+        const dev_t device = device_;
+        const ino_t inode = inode_;
+        result.problem = open_file();
+        if (fd_ < 0) return result;
+        if (::fstat(fd_, &opened) != 0) return result;
+        const auto is = [this](dev_t of_device, ino_t of_inode) {
+            return device_ == of_device && inode_ == of_inode;
+        };
+        if (!opened_before_) {
+            if (is(begin_.device, begin_.inode) && opened.st_size >= begin_.size)
+                offset_ = begin_.size;
+            opened_before_ = true;
+        } else if (!is(device, inode)) {
+            start_again(result);
+        }
+    }
+    if (opened.st_size < offset_) start_again(result);
+    if (opened.st_size > offset_) read_new(opened.st_size, result);
     return result;
+}
+
+void LogFollower::read_new(off_t size, Read& result) {
+    const auto fill = [this, size](std::string& bytes) {
+        const auto known = static_cast<off_t>(tail_.size());
+        const auto there = static_cast<std::size_t>(size - offset_);
+        bytes.resize(tail_.size() + std::min(there, max_read));
+        const ssize_t count = ::pread(fd_, bytes.data(), bytes.size(), offset_ - known);
+        bytes.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
+        return count >= 0;
+    };
+    bool read = fill(result.bytes);
+    if (read && result.bytes.compare(0, tail_.size(), tail_) != 0) {
+        start_again(result);
+        read = fill(result.bytes);
+    }
+    if (!read) {
+        if (errno == EINTR || errno == EAGAIN) return;
+        result.problem = std::strerror(errno);
+        close_file();
+        return;
+    }
+    result.bytes.erase(0, tail_.size());
+    leave_zeros(result);
+    remember(result.bytes);
+    result.more = offset_ < size && (waited_ == 0 || waited_ >= patience);
+}
+
+void LogFollower::leave_zeros(Read& result) {
+    const Zeros zeros = find_zeros(result.bytes);
+    const std::size_t new_bytes = zeros.begin;
+    if (new_bytes > 0) {
+        offset_ += static_cast<off_t>(new_bytes);
+        waited_ = zeros.begin < zeros.end ? 1 : 0;
+    } else if (zeros.begin < zeros.end && waited_ < patience) {
+        ++waited_;
+    } else if (zeros.begin < zeros.end) {
+        tail_.clear();
+        offset_ = std::max(offset_ + static_cast<off_t>(zeros.end), next_data());
+    }
+    result.bytes.resize(new_bytes);
+}
+
+// The hole that offset_ lies in ends there.
+off_t LogFollower::next_data() const {
+    const off_t data = ::lseek(fd_, offset_, SEEK_DATA);
+    if (data >= 0) return data;
+    struct stat status {};
+    // ENXIO: there is none up to the end
+    return errno == ENXIO && ::fstat(fd_, &status) == 0 ? status.st_size : offset_;
+}
+
+void LogFollower::remember(const std::string& bytes) {
+    tail_ += bytes.substr(bytes.size() - std::min(bytes.size(), tail_bytes));
+    tail_.erase(0, tail_.size() - std::min(tail_.size(), tail_bytes));
 }
 
 }  // namespace sluice

@@ -26,6 +26,7 @@
 #include "common/jobspec/jobspec.hpp"
 #include "common/model/progress.hpp"
 #include "common/model/record.hpp"
+#include "common/samples/key_pattern.hpp"
 #include "common/samples/log_follower.hpp"
 #include "common/samples/loss_reader.hpp"
 #include "plugins/spank/agent/checkpoint.hpp"
@@ -116,6 +117,14 @@ LossSource source_of(const Setting& setting) {
     return source;
 }
 
+LossReaderOptions reading_of(const JobSpec& spec, const LossSource& source) {
+    LossReaderOptions options;
+    options.format = source.format;
+    // It has been checked with the specification; were it not legal, the loss would be recognised.
+    if (!spec.loss_key.empty()) static_cast<void>(set_loss_key(options, spec.loss_key));
+    return options;
+}
+
 // Whatever the agent is doing: it does not outlive the batch script.
 void end_with(pid_t batch) {
     // Signals are for the main thread: they end its sleep.
@@ -143,11 +152,11 @@ double now_s() {
 
 class Agent {
   public:
-    Agent(Setting setting, const LossSource& source, int gpus)
+    Agent(Setting setting, const LossSource& source, LogMark begin, int gpus)
         : setting_(std::move(setting)),
-          follower_(source.path),
-          reader_({setting_.spec.loss_key, source.format}),
-          format_(source.format),
+          follower_(source.path, begin),
+          reading_(reading_of(setting_.spec, source)),
+          reader_(reading_),
           gpus_(gpus),
           started_(now_s()) {}
 
@@ -187,13 +196,13 @@ class Agent {
             const LogFollower::Read read = follower_.read();
             problem_ = read.problem;
             if (read.restarted) {
-                reader_ = LossReader({setting_.spec.loss_key, format_});
+                reader_ = LossReader(reading_);
                 progress_ = Progress();
             }
             std::vector<LossPoint> points;
             reader_.feed(read.bytes, points);
             for (const LossPoint& point : points) progress_.add(point, now_s(), caught_up_);
-            if (read.bytes.size() < LogFollower::max_read) {
+            if (!read.more) {
                 caught_up_ = true;
                 return false;
             }
@@ -242,8 +251,8 @@ class Agent {
 
     const Setting setting_;
     LogFollower follower_;
+    const LossReaderOptions reading_;
     LossReader reader_;
-    const LossReaderOptions::Format format_;
     const int gpus_;
     const double started_;
     Progress progress_;
@@ -273,6 +282,11 @@ int main(int count, char** words) {
 
     end_with(setting->batch);
 
+    // What a log holds before the job's first line is of other jobs; after a requeue the curve is
+    // this job's own.
+    const LossSource source = source_of(*setting);
+    const LogMark begin = setting->restarts > 0 ? LogMark() : LogFollower::mark(source.path);
+
     connect();
     std::optional<JobInfo> info;
     for (int attempt = 0; attempt < most_failures && !info; ++attempt) {
@@ -289,8 +303,7 @@ int main(int count, char** words) {
     // Where AccountingStorageTRES lacks gres/gpu slurmctld does not say how many a job holds.
     if (info->gpus == 0 && environment("SLURM_JOB_NUM_NODES") == "1")
         info->gpus = static_cast<int>(parse_integer(environment("SLURM_GPUS_ON_NODE")).value_or(0));
-    const LossSource source = source_of(*setting);
-    Agent(*std::move(setting), source, info->gpus).run();
+    Agent(*std::move(setting), source, begin, info->gpus).run();
     return 0;
 }
 
