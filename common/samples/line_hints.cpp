@@ -60,7 +60,10 @@ bool number_follows(std::string_view bytes, std::size_t place) {
         const auto in_word = [](char c) {
             return is_alnum(c) || (c >= '-' && c <= '/') || c == '_' || c == '@' || c == '#';
         };
-        while (in_word(at(bytes, place))) ++place;
+        while (in_word(at(bytes, place))) {
+            // no end in sight: reading the line costs less than asking again for each of its words
+            if (++place - begin > 64) return true;
+        }
         if (at(bytes, place) == '(') return true;
         if (bytes.substr(begin, place - begin) != "is") return false;
     }

@@ -295,9 +295,12 @@ const NameFacts& NameTable::facts_of_number(std::string_view name) {
 }
 
 void NameTable::see(Entry& entry) {
-    if (keys_full()) return;
-    if (!collect_) {
+    if (keys_seen_.size() >= max_keys_seen_) return;
+    if (collect_ == Collect::none || (collect_ == Collect::some && half_full())) {
         missed_ = true;
+        const bool any_loss = key_.empty() && !pattern_;
+        missed_loss_ = missed_loss_ || (any_loss && Words(entry.name).text().find("loss") !=
+                                                        std::string_view::npos);
         return;
     }
     entry.seen = true;

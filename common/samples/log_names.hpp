@@ -75,16 +75,20 @@ class NameTable {
     /// The key as words; empty: none was given.
     const std::string& key() const { return key_; }
 
-    /// Whether names that stand before numbers go among keys_seen(), from now on.
-    void collect(bool yes) {
-        collect_ = yes;
-        if (!yes) missed_ = false;
+    /// Which names that stand before numbers go among keys_seen() from now on. Half of the room is
+    /// kept from `some`: a run may print all of its settings before it comes to its metrics.
+    enum class Collect { none, some, all };
+    void collect(Collect which) {
+        collect_ = which;
+        missed_ = missed_loss_ = false;
     }
-    /// There was one, while collect(false) was in force, that may not be among them.
+    /// Since then there was one that may not be among them; and one with "loss" in it, which
+    /// nobody asked for by a key.
     bool missed() const { return missed_; }
+    bool missed_loss() const { return missed_loss_; }
 
     const std::vector<std::string>& keys_seen() const { return keys_seen_; }
-    bool keys_full() const { return keys_seen_.size() >= max_keys_seen_; }
+    bool half_full() const { return keys_seen_.size() >= max_keys_seen_ / 2; }
 
   private:
     struct Entry {
@@ -98,8 +102,9 @@ class NameTable {
     std::string key_;  ///< as words
     std::shared_ptr<const NamePattern> pattern_;
     bool own_key_ = false;
-    bool collect_ = true;
+    Collect collect_ = Collect::all;
     bool missed_ = false;
+    bool missed_loss_ = false;
     std::size_t max_keys_seen_;
     std::vector<std::string> keys_seen_;
     Entry none_;

@@ -141,9 +141,9 @@ class LossReader::Impl {
                !options_.pattern && !collecting() && !columns_.active();
     }
 
-    /// Names are collected from all of the first lines, or until there are enough; then from lines
-    /// with a loss or a step.
-    bool collecting() const { return lines_ < 4096 && !names_.keys_full(); }
+    /// Names are collected from all of the first lines, or until there are many; then from lines
+    /// with a step or something like a loss.
+    bool collecting() const { return lines_ <= 4096 && !names_.half_full(); }
 
     /// Passes over lines that hold nothing. How many there are matters near a step that may belong
     /// to the next loss.
@@ -209,11 +209,13 @@ class LossReader::Impl {
     }
 
     log::LineReading read_names(std::string_view text) {
-        if (collecting()) return log::read_line(text, names_);
-        names_.collect(false);
-        log::LineReading reading = log::read_line(text, names_);
-        names_.collect(true);
-        if (names_.missed() && (reading.loss || reading.step)) log::read_line(text, names_);
+        using Collect = log::NameTable::Collect;
+        names_.collect(collecting() ? Collect::some : Collect::none);
+        const log::LineReading reading = log::read_line(text, names_);
+        const bool of_interest = reading.loss || reading.progress || names_.missed_loss();
+        const bool again = names_.missed() && of_interest;
+        names_.collect(Collect::all);
+        if (again) log::read_line(text, names_);
         return reading;
     }
 

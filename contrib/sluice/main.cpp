@@ -61,7 +61,7 @@ constexpr Subcommand subcommands[] = {
      "Prints the points that Sluice reads from a training log, one a line. FILE: - for standard\n"
      "input.\n"
      "\n"
-     "  --key K     the name of the loss (default: recognised)\n"
+     "  --key K     the name of the loss, or /PATTERN/ for it (default: recognised)\n"
      "  --format F  auto (the default: told apart line by line), text, csv or jsonl\n"
      "  --json      one JSON object a line, which is the default\n"},
     {"fit", fit, "the loss curve of a log, its uncertainty and forecast",

@@ -295,6 +295,23 @@ TEST(LossReader, FindsOnTheFastPathWhatIsInRealLogs) {
     }
 }
 
+// Each of these made a search that looks ahead or back look at the same bytes again and again.
+TEST(LossReader, TakesLinearTimeWhateverTheLine) {
+    for (const char* piece :
+         {"-it-", "it ", "ep.", "it(", "1/", " /", "\33[", "32it ", "itr-is-", "step",
+          "loss:", "[1:2<3", "{'loss': ", "1,234", "epoch [", "a/b@c#", "\\\""}) {
+        std::string text = "a: 1\n";
+        while (text.size() < 4'000'000) text += piece;
+        LossReaderOptions options;
+        options.max_keys_seen = 1;
+        LossReader reader(options);
+        Points points;
+        reader.feed(text + "\n" + text, points);  // a line, and one without an end
+        reader.finish(points);
+        EXPECT_LE(points.size(), 2u) << piece;
+    }
+}
+
 TEST(LossReader, LosesNoLineBehindAMillionOthers) {
     const std::string chatter = "2025-09-08 I cache.cc:88] evicted 12 pages, hit rate 0.93\r\n";
     std::string text;
@@ -348,6 +365,89 @@ TEST(LossReader, AReportBehindAProgressBarIsALineOfItsOwn) {
     for (int i = 1; i <= 2000; ++i)
         many += std::to_string(i) + "/5000 [00:17<37:10, 2.23it/s, loss=0.5]";
     EXPECT_FALSE(read(many + "\n").empty());
+}
+
+// --- what users ran into
+
+// U44: the whole grammar of numbers.
+TEST(LossReader, ReadsEveryFormOfANumber) {
+    EXPECT_EQ(shown(read("iter 1 loss = 6.05e-06\niter 2 loss = 1E+01\niter 3 loss = -.5\n"
+                         "iter 4 loss = +2.\niter 5 loss = nan\niter 6 loss = -nan\n"
+                         "iter 7 loss = inf\niter 8 loss = -INF\niter 9 loss = NaN\n"
+                         "iter 10 loss = Infinity\niter 11 loss = 1e-400\niter 12 loss = 1e400\n")),
+              "[1,6.05e-06] [2,10] [3,-0.5] [4,2] [5,nan] [6,nan] [7,inf] [8,-inf] [9,nan] "
+              "[10,inf] [11,0] [12,inf] ");
+}
+
+// U45: a line that has changed is read by its names; where they are others, they are shown.
+TEST(LossReader, ALineThatHasChangedIsReadOrItsNamesAreShown) {
+    EXPECT_EQ(shown(read("Iteration 100, loss = 0.5\nIteration 200 (2.5 iter/s, 40s/100 iters), "
+                         "loss = 0.4\n[300] lr 0.1 | Iteration: 300 | time 3 | loss: 0.3\n")),
+              "[100,0.5] [200,0.4] [300,0.3] ");
+    LossReader reader;
+    Points points;
+    std::string text;
+    for (int i = 0; i < 100; ++i) text += "  setting_" + std::to_string(i) + " = 5\n";
+    text += "Iteration 400, objective = 0.3, pg_loss = 0.1\n";
+    reader.feed(text, points);
+    reader.finish(points);
+    EXPECT_TRUE(points.empty());
+    const auto& keys = reader.keys_seen();
+    EXPECT_LE(keys.size(), 32u);
+    for (const char* key : {"setting_0", "Iteration", "objective", "pg_loss"})
+        EXPECT_NE(std::find(keys.begin(), keys.end(), key), keys.end()) << key;
+}
+
+TEST(LossReader, ShowsAnUnknownLossFarIntoALog) {
+    LossReader reader;
+    Points points;
+    for (int i = 0; i < 6000; ++i) reader.feed("worker 3: cache miss\n", points);
+    reader.feed("the actor says my_loss_term=0.5\n", points);
+    reader.finish(points);
+    const auto& keys = reader.keys_seen();
+    EXPECT_NE(std::find(keys.begin(), keys.end(), "the actor says my_loss_term"), keys.end());
+}
+
+// U46: bars make one line of 30 MB.
+TEST(LossReader, ReadsThirtyMegabytesOfProgressBars) {
+    LossReader reader;
+    Points points;
+    std::size_t fed = 0;
+    std::int64_t step = 0;
+    while (fed < 30'000'000) {
+        ++step;
+        const std::string bar = "\r 12%|##   | " + std::to_string(step) +
+                                "/900000 [00:01<00:08, 10it/s, loss=" +
+                                format_number(1 + 1 / static_cast<double>(step)) + "]";
+        reader.feed(bar, points);
+        fed += bar.size();
+    }
+    reader.finish(points);
+    ASSERT_EQ(points.size(), static_cast<std::size_t>(step));
+    EXPECT_EQ(points.back().step, step);
+}
+
+// U47: every rank prints every step, in any order.
+TEST(LossReader, KeepsOnePointAStepOfManyRanks) {
+    std::mt19937 random(8);
+    std::string text;
+    std::string expected;
+    std::vector<int> ranks{0, 1, 2, 3, 4, 5, 6, 7};
+    for (int step = 1; step <= 200; ++step) {
+        std::shuffle(ranks.begin(), ranks.end(), random);
+        for (const int rank : ranks) {
+            text += "[rank" + std::to_string(rank) + "]: step: " + std::to_string(step) +
+                    " loss: " + std::to_string(rank + 1) + "\n";
+        }
+        expected += "[" + std::to_string(step) + ",1] ";
+    }
+    EXPECT_EQ(shown(read(text)), expected) << "rank 0 speaks for all";
+}
+
+// U49: an overflow shows as a loss of exactly 0 for ever, so the fit has to get to see it.
+TEST(LossReader, PassesOnALossOfExactlyZero) {
+    EXPECT_EQ(shown(read("step 1 loss 2\nstep 2 loss 0.0\nstep 3 loss: 0\nstep 4 loss 0.000\n")),
+              "[1,2] [2,0] [3,0] [4,0] ");
 }
 
 // --- keys that are patterns
