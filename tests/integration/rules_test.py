@@ -70,7 +70,7 @@ class Includes(unittest.TestCase):
                 continue
             own = path.parent.name
             for name in includes(path):
-                if "/" not in name or name.startswith("sys/"):
+                if "/" not in name or name.startswith(("sys/", "re2/")):
                     continue
                 folder, _, rest = name.partition("/")
                 other = rest.partition("/")[0]
@@ -181,6 +181,13 @@ class Objects(unittest.TestCase):
         self.assertNotIn("slurm", printed("readelf", "-d", self.core).lower().replace("sluice", ""))
         resolved = subprocess.run(["ldd", "-r", self.core], capture_output=True, text=True, check=True)
         self.assertNotIn("undefined symbol", resolved.stdout + resolved.stderr)
+
+    def test_no_process_of_slurm_loads_libre2(self):
+        """Only programs that read logs do (common/samples/key_pattern.hpp)."""
+        for path in (self.core, *map(self.plugin, PLUGINS)):
+            self.assertNotRegex(printed("readelf", "-d", path), "libre2|absl", path.name)
+        including = [name_of(path) for path in sources(".cpp", ".hpp") if any(name.startswith("re2/") for name in includes(path))]
+        self.assertEqual(including, ["common/samples/key_pattern.cpp"])
 
     def test_the_core_exports_what_is_written_down(self):
         self.assertEqual(core_symbols(self.core), SYMBOLS.read_text(encoding="utf-8").splitlines(),

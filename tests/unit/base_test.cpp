@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <gtest/gtest.h>
 
-#include <clocale>
 #include <cmath>
 #include <limits>
 
@@ -9,6 +8,7 @@
 #include "common/base/json.hpp"
 #include "common/base/result.hpp"
 #include "common/base/text.hpp"
+#include "tests/unit/locales.hpp"
 
 namespace sluice {
 namespace {
@@ -73,14 +73,13 @@ TEST(Text, CaseAndControlCharacters) {
 
 // A process that has set a German locale reads and writes points all the same.
 TEST(Text, TheLocaleDoesNotCount) {
-    const std::string before = std::setlocale(LC_ALL, nullptr);
-    if (std::setlocale(LC_ALL, "de_DE.UTF-8") == nullptr) GTEST_SKIP() << "no locale de_DE.UTF-8";
+    const InLocale locale("de_DE.UTF-8");
+    ASSERT_EQ(locale.problem(), "");
     EXPECT_EQ(parse_number("0.5"), 0.5);
     EXPECT_EQ(format_number(0.5), "0.5");
     EXPECT_EQ(format_fixed(0.5, 1), "0.5");
     EXPECT_EQ(json_line(json_number(0.5).get()), "0.5");
     EXPECT_EQ(json_real_value(parse_json("0.5")->get()), 0.5);
-    std::setlocale(LC_ALL, before.c_str());
 }
 
 // --- sets of GPUs
