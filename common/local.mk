@@ -15,7 +15,7 @@ endif
 EXTRA_common_libsluice_la_DEPENDENCIES = common/libsluice.map
 EXTRA_DIST += common/libsluice.map common/libsluice.symbols common/README.md \
 	common/allocator/README.md common/base/README.md common/jobspec/README.md common/model/README.md common/placement/README.md \
-	common/report/README.md common/samples/README.md common/store/README.md common/topology/README.md
+	common/remote/README.md common/report/README.md common/samples/README.md common/store/README.md common/topology/README.md
 
 include common/base/local.mk
 include common/jobspec/local.mk
@@ -26,3 +26,4 @@ include common/model/local.mk
 include common/allocator/local.mk
 include common/report/local.mk
 include common/store/local.mk
+include common/remote/local.mk

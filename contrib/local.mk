@@ -7,6 +7,7 @@ contrib_sluice_sluice_SOURCES = \
 	contrib/sluice/controller.cpp \
 	contrib/sluice/controller.hpp \
 	contrib/sluice/discover.cpp \
+	contrib/sluice/emit.cpp \
 	contrib/sluice/jobs.cpp \
 	contrib/sluice/main.cpp \
 	contrib/sluice/node_classes.cpp \
@@ -17,4 +18,4 @@ contrib_sluice_sluice_SOURCES = \
 	contrib/sluice/run_program.hpp \
 	contrib/sluice/sets.cpp
 contrib_sluice_sluice_CPPFLAGS = $(CORE_CPPFLAGS)
-contrib_sluice_sluice_LDADD = common/libsluice_patterns.la common/libsluice.la $(JANSSON_LIBS)
+contrib_sluice_sluice_LDADD = common/remote/libremote.la common/libsluice_patterns.la common/libsluice.la $(JANSSON_LIBS)

@@ -84,8 +84,8 @@ SPANK_SOURCES = \
 	plugins/slurm/guard.hpp \
 	plugins/slurm/log.cpp \
 	plugins/slurm/log.hpp \
-	plugins/spank/answer_path.cpp \
-	plugins/spank/answer_path.hpp \
+	plugins/spank/job_files.cpp \
+	plugins/spank/job_files.hpp \
 	plugins/spank/launch.cpp \
 	plugins/spank/launch.hpp \
 	plugins/spank/options.cpp \
@@ -107,9 +107,9 @@ plugins_spank_sluice_agent_SOURCES = \
 	plugins/spank/agent/controller_link.cpp \
 	plugins/spank/agent/controller_link.hpp \
 	plugins/spank/agent/main.cpp \
-	plugins/spank/answer_path.hpp
+	plugins/spank/job_files.hpp
 plugins_spank_sluice_agent_CPPFLAGS = $(CORE_CPPFLAGS) $(SLURM_CPPFLAGS)
-plugins_spank_sluice_agent_LDADD = common/libsluice_patterns.la common/libsluice.la -lslurm
+plugins_spank_sluice_agent_LDADD = common/remote/libremote.la common/libsluice_patterns.la common/libsluice.la -lslurm
 
 # The same plugins, built to throw in every entry point: a test loads them into real daemons.
 check_LTLIBRARIES += \

@@ -18,6 +18,7 @@ tests_unit_unit_tests_SOURCES = \
 	tests/unit/loss_cases.hpp \
 	tests/unit/loss_reader_test.cpp \
 	tests/unit/samples_test.cpp \
+	tests/unit/sources_test.cpp \
 	tests/unit/model_test.cpp \
 	tests/unit/run_history_test.cpp \
 	tests/unit/step_time_test.cpp \

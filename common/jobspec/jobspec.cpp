@@ -31,7 +31,8 @@ constexpr std::array<OptionInfo, 9> infos{{
     {"train-batch", "SAMPLES", "the samples of one step on all GPUs together, 1 to 1000000000"},
     {"train-gpus", "SIZES", "4, 1-16, 2-16:2, 1-16:x2 or 2,4,8"},
     {"train-loss", "SOURCE",
-     "a path of 1 to 512 bytes without control characters, or csv:PATH, jsonl:PATH"},
+     "a path of 1 to 512 bytes without control characters, or csv:PATH, jsonl:PATH, "
+     "tfevents:PATH, state:PATH, mlflow:[RUN][@URI]"},
     {"train-loss-key", "KEY",
      "the name of the loss in the log, or /PATTERN/ that its name matches, 1 to 64 bytes"},
     {"train-target", "TARGET", "a loss like 2.5, steps:5000 or flat"},
@@ -159,9 +160,9 @@ Status read_gpus(const OptionInfo& option, std::string_view value, JobSpec& spec
 
 Status read_loss(const OptionInfo& option, std::string_view value, JobSpec& spec) {
     if (Status status = check_text(option, value, max_loss_bytes); !status) return status;
-    if (value == "csv:" || value == "jsonl:") return refuse(option, value, "names no file");
-    if (value.starts_with("tfevents:") || value.starts_with("mlflow:"))
-        return refuse(option, value, "is of a kind that is not read yet");
+    for (const std::string_view prefix : {"csv:", "jsonl:", "tfevents:", "state:"}) {
+        if (value == prefix) return refuse(option, value, "names no file");
+    }
     spec.loss = value;
     return {};
 }

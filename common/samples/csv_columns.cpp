@@ -50,9 +50,11 @@ bool is_part(std::string_view words) {
 }  // namespace
 
 bool CsvColumns::take_header(std::string_view line, bool certain, NameTable& names) {
+    constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+    if (line.starts_with(byte_order_mark)) line.remove_prefix(byte_order_mark.size());
     std::size_t found = std::string_view::npos;
     for (std::size_t i = 0; i < line.size(); ++i) {
-        if (!may_be_in_name(line[i])) return false;  // most lines of a log
+        if (certain && !may_be_in_name(line[i])) return false;  // most lines of a log
         if (found == std::string_view::npos && is_separator(line[i])) found = i;
     }
     if (found == std::string_view::npos && certain) return false;
@@ -60,16 +62,14 @@ bool CsvColumns::take_header(std::string_view line, bool certain, NameTable& nam
     if (found != std::string_view::npos) columns.separator_ = line[found];
     const std::vector<std::string_view> cells = cells_of(line, columns.separator_);
     columns.columns_ = cells.size();
-    int best_rank = 0;
     StepKind best_kind = StepKind::batch;
     for (std::size_t i = 0; i < cells.size(); ++i) {
         // pandas leaves the name of its index column empty
         if (cells[i].empty() && i == 0) continue;
         if (!is_name(cells[i])) return false;
         const NameFacts& facts = names.facts(cells[i]);
-        if (facts.loss_rank && (!columns.loss_ || *facts.loss_rank < best_rank)) {
-            columns.loss_ = i;
-            best_rank = *facts.loss_rank;
+        if (facts.loss_rank) {
+            columns.losses_.push_back({i, *facts.loss_rank});
         } else if (facts.step && (!columns.step_ || *facts.step < best_kind)) {
             columns.step_ = i;
             best_kind = *facts.step;
@@ -77,7 +77,9 @@ bool CsvColumns::take_header(std::string_view line, bool certain, NameTable& nam
             columns.part_ = i;
         }
     }
-    if (certain && !columns.loss_) return false;
+    if (certain && columns.losses_.empty()) return false;
+    std::stable_sort(columns.losses_.begin(), columns.losses_.end(),
+                     [](const LossColumn& a, const LossColumn& b) { return a.rank < b.rank; });
     for (const std::string_view cell : cells) {
         if (!cell.empty()) names.facts_of_number(cell);
     }
@@ -85,7 +87,7 @@ bool CsvColumns::take_header(std::string_view line, bool certain, NameTable& nam
     return true;
 }
 
-std::optional<LineReading> CsvColumns::row(std::string_view line) const {
+std::optional<LineReading> CsvColumns::row(std::string_view line) {
     if (!active()) return std::nullopt;
     if (static_cast<std::size_t>(std::count(line.begin(), line.end(), separator_)) + 1 < columns_) {
         return std::nullopt;
@@ -93,9 +95,14 @@ std::optional<LineReading> CsvColumns::row(std::string_view line) const {
     const std::vector<std::string_view> cells = cells_of(line, separator_);
     if (cells.size() != columns_) return std::nullopt;
     LineReading reading;
-    if (!cells[*loss_].empty()) {
-        reading.loss = parse_number(cells[*loss_]);
+    const auto filled =
+        std::find_if(losses_.begin(), losses_.end(),
+                     [&cells](const LossColumn& column) { return !cells[column.index].empty(); });
+    if (filled != losses_.end()) {
+        reading.loss = parse_number(cells[filled->index]);
         if (!reading.loss) return std::nullopt;
+        reading.loss_rank = filled->rank;
+        losses_.erase(filled + 1, losses_.end());
     }
     if (step_) {
         if (const auto step = parse_number(cells[*step_])) reading.step = as_step(*step);

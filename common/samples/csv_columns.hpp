@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Losses in comma-separated values (also ";" and tab): a header names the columns, rows follow. The
-// header may come again, or another one, wherever a run was started anew.
+// header may come again, or another one, wherever a run was started anew. Where several columns
+// hold a loss, rows need not fill the same one: the most exact that has ever been filled counts.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +22,20 @@ class CsvColumns {
     bool take_header(std::string_view line, bool certain, NameTable& names);
 
     /// A header with a loss was taken.
-    bool active() const { return loss_.has_value(); }
+    bool active() const { return !losses_.empty(); }
 
-    /// The line as a row; nothing where it is none. Rows with an empty cell have no loss.
-    std::optional<LineReading> row(std::string_view line) const;
+    /// The line as a row; nothing where it is none. Rows without a filled cell have no loss.
+    std::optional<LineReading> row(std::string_view line);
 
   private:
     char separator_ = ',';
     std::size_t columns_ = 0;
-    std::optional<std::size_t> loss_;
+    struct LossColumn {
+        std::size_t index = 0;
+        int rank = 0;
+    };
+    std::vector<LossColumn>
+        losses_;  ///< the most exact name first; less exact than any filled: out
     std::optional<std::size_t> step_;
     std::optional<std::size_t> part_;  ///< "train" or "val"
 };

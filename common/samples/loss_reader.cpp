@@ -355,36 +355,4 @@ const std::vector<std::string>& LossReader::keys_seen() const {
     return impl_->keys_seen();
 }
 
-Result<LossSource> parse_loss_source(std::string_view text) {
-    LossSource source;
-    std::string_view path = text;
-    struct Prefix {
-        std::string_view text;
-        Format format;
-    };
-    for (const Prefix& prefix :
-         {Prefix{"csv:", Format::csv}, Prefix{"jsonl:", Format::json_lines}}) {
-        if (text.substr(0, prefix.text.size()) != prefix.text) continue;
-        source.format = prefix.format;
-        path.remove_prefix(prefix.text.size());
-    }
-    const auto bad = [&](const char* why) {
-        return Error{
-            ErrorCode::bad_input,
-            "loss source \"" + printable(text) + "\" " + why +
-                ": write PATH, csv:PATH or jsonl:PATH (./csv:PATH for a file of that name)"};
-    };
-    if (path.empty()) return bad("names no file");
-    for (const std::string_view later : {"tfevents:", "mlflow:"}) {
-        if (path.substr(0, later.size()) == later) return bad("is of a kind that is not read yet");
-    }
-    if (path.size() > 4096) return bad("is longer than 4096 bytes");
-    for (const char c : path) {
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-            return bad("holds a control character");
-    }
-    source.path = std::string(path);
-    return source;
-}
-
 }  // namespace sluice

@@ -25,7 +25,6 @@
 #include <string_view>
 #include <vector>
 
-#include "common/base/result.hpp"
 #include "common/samples/loss_point.hpp"
 #include "common/samples/name_pattern.hpp"
 
@@ -68,12 +67,5 @@ class LossReader {
     class Impl;
     std::unique_ptr<Impl> impl_;
 };
-
-/// A loss source as `--train-loss` names it: "PATH", "csv:PATH", "jsonl:PATH".
-struct LossSource {
-    LossReaderOptions::Format format = LossReaderOptions::Format::automatic;
-    std::string path;
-};
-Result<LossSource> parse_loss_source(std::string_view text);
 
 }  // namespace sluice

@@ -25,6 +25,8 @@ int topo_collect(const Arguments& arguments);
 // curves.cpp
 int losses(const Arguments& arguments);
 int fit(const Arguments& arguments);
+// emit.cpp
+int emit(const Arguments& arguments);
 // jobs.cpp
 int status(const Arguments& arguments);
 int report(const Arguments& arguments);

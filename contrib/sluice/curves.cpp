@@ -6,17 +6,22 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "common/base/json.hpp"
 #include "common/base/text.hpp"
 #include "common/model/loss_curve.hpp"
+#include "common/remote/mlflow_server.hpp"
 #include "common/samples/key_pattern.hpp"
+#include "common/samples/loss_feed.hpp"
 #include "common/samples/loss_reader.hpp"
 #include "contrib/sluice/command.hpp"
 
@@ -47,31 +52,68 @@ Result<File> open_log(const std::string& path) {
     return file;
 }
 
-Result<LossReaderOptions> reader_options(const Options& options) {
-    LossReaderOptions out;
+/// What is read, and how.
+struct Reading {
+    LossSource source;
+    LossReaderOptions options;  ///< the key
+};
+
+struct Format {
+    const char* name;
+    LossSource::Kind kind;
+    LossReaderOptions::Format format = LossReaderOptions::Format::automatic;
+};
+constexpr Format formats[] = {
+    {"text", LossSource::Kind::log, LossReaderOptions::Format::text},
+    {"csv", LossSource::Kind::log, LossReaderOptions::Format::csv},
+    {"jsonl", LossSource::Kind::log, LossReaderOptions::Format::json_lines},
+    {"tfevents", LossSource::Kind::events},
+    {"state", LossSource::Kind::trainer_state},
+    {"mlflow", LossSource::Kind::mlflow},
+};
+
+Result<Reading> reading_of(const Options& options) {
+    Reading out;
     if (options.has("--key")) {
-        const Status status = set_loss_key(out, options.value("--key"));
+        const Status status = set_loss_key(out.options, options.value("--key"));
         if (!status.ok()) return {ErrorCode::usage, "--key " + status.error().message};
     }
-    const std::string format = options.value("--format", "auto");
-    if (format == "auto") return out;
-    if (format == "text") {
-        out.format = LossReaderOptions::Format::text;
-    } else if (format == "jsonl") {
-        out.format = LossReaderOptions::Format::json_lines;
-    } else if (format == "csv") {
-        out.format = LossReaderOptions::Format::csv;
-    } else {
-        return {ErrorCode::usage,
-                "--format " + printable(format) + ": write auto, text, csv or jsonl"};
+    const std::string& operand = options.operands()[0];
+    const std::string name = options.value("--format", "auto");
+    if (name == "auto") {
+        const Result<LossSource> source = parse_loss_source(operand);
+        if (!source.ok()) return {ErrorCode::usage, source.error().message};
+        out.source = *source;
+        return out;
     }
-    return out;
+    for (const Format& format : formats) {
+        if (name != format.name) continue;
+        if (format.kind == LossSource::Kind::mlflow) {
+            const Result<LossSource> source = parse_loss_source("mlflow:" + operand);
+            if (!source.ok()) return {ErrorCode::usage, source.error().message};
+            out.source = *source;
+        }
+        out.source.kind = format.kind;
+        out.source.format = format.format;
+        out.source.path = operand;
+        return out;
+    }
+    return {ErrorCode::usage, "--format " + printable(name) +
+                                  ": write auto, text, csv, jsonl, tfevents, state or mlflow"};
+}
+
+using Take = std::function<void(const std::vector<LossPoint>&)>;
+
+Error no_loss(const std::string& name, const std::vector<std::string>& keys_seen) {
+    std::string keys;
+    for (const std::string& key : keys_seen) keys += (keys.empty() ? "" : ", ") + key;
+    return {ErrorCode::not_found, "no loss found in " + printable(name, 200) +
+                                      "; keys seen: " + (keys.empty() ? "none" : keys)};
 }
 
 /// Reads the whole log; `take` gets the points as they come. not_found, with the names that were
 /// seen, where there are none.
-Status read_log(const std::string& path, const LossReaderOptions& options,
-                const std::function<void(const std::vector<LossPoint>&)>& take) {
+Status read_log(const std::string& path, const LossReaderOptions& options, const Take& take) {
     const Result<File> file = open_log(path);
     if (!file.ok()) return file.error();
     LossReader reader(options);
@@ -95,10 +137,53 @@ Status read_log(const std::string& path, const LossReaderOptions& options,
     reader.finish(points);
     pass_on();
     if (found) return {};
-    std::string keys;
-    for (const std::string& key : reader.keys_seen()) keys += (keys.empty() ? "" : ", ") + key;
-    return {ErrorCode::not_found, "no loss found in " + printable(path, 200) +
-                                      "; keys seen: " + (keys.empty() ? "none" : keys)};
+    return no_loss(path, reader.keys_seen());
+}
+
+/// The same for what is no log: as the agent reads it, until nothing more is to be had.
+Status read_feed(LossFeed& feed, ErrorCode unread, const Take& take) {
+    std::vector<LossPoint> all;
+    const auto begun = std::chrono::steady_clock::now();
+    for (;;) {
+        const std::chrono::duration<double> age = std::chrono::steady_clock::now() - begun;
+        const LossFeed::Poll news = feed.poll(age.count());
+        if (news.restarted) all.clear();
+        all.insert(all.end(), news.points.begin(), news.points.end());
+        if (news.waiting) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        if (news.more || news.waiting) continue;
+        take(all);
+        const std::string problem =
+            news.problem.empty() ? "" : printable(feed.name(), 200) + ": " + news.problem;
+        if (all.empty())
+            return problem.empty() ? no_loss(feed.name(), feed.keys_seen())
+                                   : Error{unread, problem};
+        if (!problem.empty()) std::fprintf(stderr, "sluice: %s\n", problem.c_str());
+        return {};
+    }
+}
+
+std::string variable(const char* name) {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+}
+
+Status read_losses(const Reading& reading, const Take& take) {
+    switch (reading.source.kind) {
+        case LossSource::Kind::log: {
+            LossReaderOptions options = reading.options;
+            options.format = reading.source.format;
+            return read_log(reading.source.path, options, take);
+        }
+        case LossSource::Kind::events:
+        case LossSource::Kind::trainer_state:
+            return read_feed(*open_file_feed(reading.source, reading.options), ErrorCode::bad_input,
+                             take);
+        case LossSource::Kind::mlflow:
+            break;
+    }
+    const auto feed = open_mlflow_feed(reading.source, reading.options, variable);
+    if (!feed.ok()) return feed.error();
+    return read_feed(**feed, ErrorCode::unreachable, take);
 }
 
 std::string json_of(const LossPoint& point) {
@@ -241,14 +326,13 @@ int losses(const Arguments& arguments) {
     if (options->operands().empty()) {
         return fail("losses", {ErrorCode::usage, "names no log: write sluice losses FILE"});
     }
-    const auto reading = reader_options(*options);
+    const auto reading = reading_of(*options);
     if (!reading.ok()) return fail("losses", reading.error());
-    const Status status =
-        read_log(options->operands()[0], *reading, [](const std::vector<LossPoint>& points) {
-            std::string lines;
-            for (const LossPoint& point : points) lines += json_of(point);
-            std::fwrite(lines.data(), 1, lines.size(), stdout);
-        });
+    const Status status = read_losses(*reading, [](const std::vector<LossPoint>& points) {
+        std::string lines;
+        for (const LossPoint& point : points) lines += json_of(point);
+        std::fwrite(lines.data(), 1, lines.size(), stdout);
+    });
     return status.ok() ? 0 : fail("losses", status.error());
 }
 
@@ -264,13 +348,13 @@ int fit(const Arguments& arguments) {
     if (options->operands().empty()) {
         return fail("fit", {ErrorCode::usage, "names no log: write sluice fit FILE"});
     }
-    const auto reading = reader_options(*options);
+    const auto reading = reading_of(*options);
     if (!reading.ok()) return fail("fit", reading.error());
     const auto question = question_of(*options);
     if (!question.ok()) return fail("fit", question.error());
     std::vector<LossPoint> all;
     const std::string& path = options->operands()[0];
-    const Status status = read_log(path, *reading, [&all](const std::vector<LossPoint>& points) {
+    const Status status = read_losses(*reading, [&all](const std::vector<LossPoint>& points) {
         all.insert(all.end(), points.begin(), points.end());
     });
     if (!status.ok()) return fail("fit", status.error());

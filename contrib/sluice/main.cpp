@@ -59,10 +59,12 @@ constexpr Subcommand subcommands[] = {
      "usage: sluice losses FILE [--key K] [--format F] [--json]\n"
      "\n"
      "Prints the points that Sluice reads from a training log, one a line. FILE: - for standard\n"
-     "input.\n"
+     "input, or what --train-loss takes: csv:PATH, jsonl:PATH, tfevents:PATH, state:PATH,\n"
+     "mlflow:[RUN][@URI].\n"
      "\n"
      "  --key K     the name of the loss, or /PATTERN/ for it (default: recognised)\n"
-     "  --format F  auto (the default: told apart line by line), text, csv or jsonl\n"
+     "  --format F  auto (the default), text, csv, jsonl, tfevents (TensorBoard's event files),\n"
+     "              state (Hugging Face's trainer_state.json) or mlflow (FILE: [RUN][@URI])\n"
      "  --json      one JSON object a line, which is the default\n"},
     {"fit", fit, "the loss curve of a log, its uncertainty and forecast",
      "usage: sluice fit FILE [--key K] [--format F] [--at STEP] [--target LOSS] [--json]\n"
@@ -75,6 +77,12 @@ constexpr Subcommand subcommands[] = {
      "  --at STEP      forecast the loss at this step\n"
      "  --target LOSS  forecast the step at which this loss is reached\n"
      "  --json         one JSON object\n"},
+    {"emit", emit, "tells Sluice a loss, from within a job",
+     "usage: sluice emit loss=NUMBER [step=N] [--file FILE]\n"
+     "\n"
+     "Adds a line to the file named in SLUICE_EMIT, which the agent of the job reads.\n"
+     "\n"
+     "  --file FILE  to this file instead, made where it is missing\n"},
     {"status", status, "what Sluice knows of a job, or of all jobs",
      "usage: sluice status [JOBID] [--json]\n"
      "       sluice status --controller [--state-dir FOLDER] [--json]\n"

@@ -14,7 +14,7 @@
 
 #include "common/base/text.hpp"
 #include "plugins/slurm/log.hpp"
-#include "plugins/spank/answer_path.hpp"
+#include "plugins/spank/job_files.hpp"
 
 namespace sluice::spank {
 namespace {
@@ -103,8 +103,11 @@ void launch_agent(spank_t context, const Arguments& arguments, const JobSpec& sp
     spank_setenv(context, "SLUICE_AGENT_JOB", job.c_str(), 1);
     std::string restarts = environment_of(context, "SLURM_RESTART_COUNT");
     if (restarts.empty()) restarts = "0";
-    const std::string answer = answer_path(getuid(), job, restarts);
-    if (!answer.empty()) spank_setenv(context, answer_variable, answer.c_str(), 1);
+    if (const std::string folder = job_files_folder(getuid()); !folder.empty()) {
+        spank_setenv(context, answer_variable, answer_path(folder, job, restarts).c_str(), 1);
+        if (const std::string emit = make_emit_file(folder, job); !emit.empty())
+            spank_setenv(context, emit_variable, emit.c_str(), 1);
+    }
 
     std::vector<std::string> words = {arguments.agent, "--pid=" + std::to_string(getpid()),
                                       "--min-interval=" + std::to_string(arguments.min_interval_s),
@@ -113,7 +116,10 @@ void launch_agent(spank_t context, const Arguments& arguments, const JobSpec& sp
     for (const char* name :
          {"SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_JOB_NAME",
           "SLURM_JOB_USER", "SLURM_RESTART_COUNT", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE",
-          "SLURM_JOB_NUM_NODES", "SLURM_SUBMIT_DIR", answer_variable}) {
+          "SLURM_JOB_NUM_NODES", "SLURM_SUBMIT_DIR", answer_variable, emit_variable,
+          // where an MLflow server is, and how to get there
+          "MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID", "MLFLOW_TRACKING_SERVER_CERT_PATH",
+          "SLUICE_MLFLOW_TOKEN_FILE", "https_proxy", "no_proxy"}) {
         const std::string value = environment_of(context, name);
         if (!value.empty()) variables.push_back(std::string(name) + "=" + value);
     }

@@ -9,7 +9,6 @@
 #include "plugins/slurm/built_for.hpp"
 #include "plugins/slurm/guard.hpp"
 #include "plugins/slurm/log.hpp"
-#include "plugins/spank/answer_path.hpp"
 #include "plugins/spank/launch.hpp"
 #include "plugins/spank/options.hpp"
 #include "plugins/spank/spank.hpp"

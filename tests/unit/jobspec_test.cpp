@@ -246,7 +246,9 @@ TEST(JobSpec, LossPathsAreUtf8WithoutControlCharacters) {
         EXPECT_NE(error_of({{"loss", text}}), "") << text;
         EXPECT_NE(error_of({{"loss-key", text}}), "") << text;
     }
-    for (const char* text : {"csv:", "jsonl:", "tfevents:runs", "mlflow:x"})
+    for (const char* text : {"tfevents:runs", "state:out", "mlflow:", "mlflow:a@https://h"})
+        EXPECT_TRUE(parse_options({{"loss", text}})) << text;
+    for (const char* text : {"csv:", "jsonl:", "tfevents:", "state:"})
         EXPECT_NE(error_of({{"loss", text}}), "") << text;
     // A message never passes on what could drive a terminal.
     EXPECT_EQ(error_of({{"loss", "\x1b[31m"}}).find('\x1b'), std::string::npos);

@@ -189,31 +189,5 @@ TEST(LossReader, KeepsHostileNumbersInRange) {
               "[5,3] [1,2] ");
 }
 
-TEST(LossSource, Parses) {
-    const auto automatic = parse_loss_source("logs/train.log");
-    ASSERT_TRUE(automatic.ok());
-    EXPECT_EQ(automatic->format, LossReaderOptions::Format::automatic);
-    EXPECT_EQ(automatic->path, "logs/train.log");
-    const auto csv = parse_loss_source("csv:/data/%j.csv");
-    ASSERT_TRUE(csv.ok());
-    EXPECT_EQ(csv->format, LossReaderOptions::Format::csv);
-    EXPECT_EQ(csv->path, "/data/%j.csv");
-    const auto json = parse_loss_source("jsonl:a:b");
-    ASSERT_TRUE(json.ok());
-    EXPECT_EQ(json->format, LossReaderOptions::Format::json_lines);
-    EXPECT_EQ(json->path, "a:b");
-}
-
-TEST(LossSource, Refuses) {
-    for (const std::string& text :
-         {std::string(), std::string("csv:"), std::string("jsonl:"), std::string("tfevents:runs"),
-          std::string("mlflow:x"), std::string("a\nb"), std::string(5000, 'a')}) {
-        const auto source = parse_loss_source(text);
-        ASSERT_FALSE(source.ok()) << text;
-        EXPECT_EQ(source.error().code, ErrorCode::bad_input);
-        EXPECT_NE(source.error().message.find("csv:PATH"), std::string::npos);
-    }
-}
-
 }  // namespace
 }  // namespace sluice

@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -26,12 +27,13 @@
 #include "common/jobspec/jobspec.hpp"
 #include "common/model/progress.hpp"
 #include "common/model/record.hpp"
+#include "common/remote/mlflow_server.hpp"
 #include "common/samples/key_pattern.hpp"
 #include "common/samples/log_follower.hpp"
-#include "common/samples/loss_reader.hpp"
+#include "common/samples/loss_feed.hpp"
 #include "plugins/spank/agent/checkpoint.hpp"
 #include "plugins/spank/agent/controller_link.hpp"
-#include "plugins/spank/answer_path.hpp"
+#include "plugins/spank/job_files.hpp"
 
 namespace sluice::agent {
 namespace {
@@ -41,7 +43,7 @@ constexpr double no_loss_after_seconds = 30;
 // A curve needs log-spaced points: a record every tenth of the age of the run is enough.
 constexpr double age_fraction = 0.1;
 constexpr int most_failures = 20;
-constexpr int most_reads_at_once = 8;
+constexpr int most_polls_at_once = 8;
 
 volatile std::sig_atomic_t told_to_checkpoint = 0;
 
@@ -55,6 +57,7 @@ struct Setting {
     int restarts = 0;
     int min_interval_s = 60;
     std::string answer;
+    std::string emit;
     JobSpec spec;
 };
 
@@ -71,6 +74,7 @@ std::optional<Setting> read_setting(int count, char** words) {
     setting.restarts =
         static_cast<int>(parse_integer(environment("SLURM_RESTART_COUNT")).value_or(0));
     setting.answer = environment(answer_variable);
+    setting.emit = environment(emit_variable);
     for (int i = 1; i < count; ++i) {
         const std::string_view word = words[i];
         if (word.starts_with("--pid="))
@@ -94,8 +98,7 @@ std::string link_of(pid_t pid, const char* name) {
     return size > 0 ? std::string(target.data(), static_cast<std::size_t>(size)) : std::string();
 }
 
-// The log: --train-loss with its patterns, relative to the job's folder, or the output of the
-// script itself.
+// --train-loss with its patterns, relative to the job's folder, or the output of the script itself.
 LossSource source_of(const Setting& setting) {
     LossSource source;
     if (setting.spec.loss.empty()) {
@@ -112,17 +115,34 @@ LossSource source_of(const Setting& setting) {
     values.user = environment("SLURM_JOB_USER");
     const Result<LossSource> parsed = parse_loss_source(expand_pattern(setting.spec.loss, values));
     if (parsed) source = *parsed;
-    if (!source.path.starts_with('/'))
+    if (source.kind != LossSource::Kind::mlflow && !source.path.starts_with('/'))
         source.path = link_of(setting.batch, "cwd") + "/" + source.path;
     return source;
 }
 
-LossReaderOptions reading_of(const JobSpec& spec, const LossSource& source) {
+// The job's losses: what it says to the agent itself, else what --train-loss names.
+std::unique_ptr<LossFeed> open_feed(const Setting& setting) {
+    const LossSource source = source_of(setting);
     LossReaderOptions options;
-    options.format = source.format;
     // It has been checked with the specification; were it not legal, the loss would be recognised.
-    if (!spec.loss_key.empty()) static_cast<void>(set_loss_key(options, spec.loss_key));
-    return options;
+    if (!setting.spec.loss_key.empty())
+        static_cast<void>(set_loss_key(options, setting.spec.loss_key));
+    std::unique_ptr<LossFeed> feed;
+    if (source.kind == LossSource::Kind::mlflow) {
+        auto opened = open_mlflow_feed(source, options, environment);
+        feed = opened.ok() ? *std::move(opened)
+                           : broken_feed(setting.spec.loss, opened.error().message);
+    } else {
+        // What a log holds before the job's first line is of other jobs; after a requeue the curve
+        // is this job's own.
+        const LogMark begin = setting.restarts > 0 ? LogMark() : LogFollower::mark(source.path);
+        feed = open_file_feed(source, options, begin);
+    }
+    if (setting.emit.empty()) return feed;
+    LossSource told;
+    told.format = LossReaderOptions::Format::json_lines;
+    told.path = setting.emit;
+    return prefer_told(open_file_feed(told, {}), std::move(feed));
 }
 
 // Whatever the agent is doing: it does not outlive the batch script.
@@ -152,13 +172,8 @@ double now_s() {
 
 class Agent {
   public:
-    Agent(Setting setting, const LossSource& source, LogMark begin, int gpus)
-        : setting_(std::move(setting)),
-          follower_(source.path, begin),
-          reading_(reading_of(setting_.spec, source)),
-          reader_(reading_),
-          gpus_(gpus),
-          started_(now_s()) {}
+    Agent(Setting setting, std::unique_ptr<LossFeed> feed, int gpus)
+        : setting_(std::move(setting)), feed_(std::move(feed)), gpus_(gpus), started_(now_s()) {}
 
     void run() {
         while (kill(setting_.batch, 0) == 0 && failures_ < most_failures) {
@@ -173,8 +188,9 @@ class Agent {
                 answered_ = !send(true);
             else if (due())
                 send(false);
-            timespec second{1, 0};
-            if (!more) nanosleep(&second, nullptr);  // a signal ends it early
+            // A signal ends it early.
+            const timespec pause = waiting_ ? timespec{0, 100'000'000} : timespec{1, 0};
+            if (!more) nanosleep(&pause, nullptr);
         }
     }
 
@@ -192,20 +208,18 @@ class Agent {
     // True when there is more to read: a log that grows faster than it is read must not keep the
     // agent from all else.
     bool observe() {
-        for (int reads = 0; reads < most_reads_at_once; ++reads) {
-            const LogFollower::Read read = follower_.read();
-            problem_ = read.problem;
-            if (read.restarted) {
-                reader_ = LossReader(reading_);
+        for (int polls = 0; polls < most_polls_at_once; ++polls) {
+            const LossFeed::Poll news = feed_->poll(now_s());
+            problem_ = news.problem;
+            if (news.restarted) {
                 progress_ = Progress();
+                caught_up_ = false;
             }
-            std::vector<LossPoint> points;
-            reader_.feed(read.bytes, points);
-            for (const LossPoint& point : points) progress_.add(point, now_s(), caught_up_);
-            if (!read.more) {
-                caught_up_ = true;
-                return false;
-            }
+            for (const LossPoint& point : news.points) progress_.add(point, now_s(), caught_up_);
+            if (news.more) continue;
+            waiting_ = news.waiting;
+            if (!waiting_) caught_up_ = true;
+            return false;
         }
         return true;
     }
@@ -225,7 +239,7 @@ class Agent {
         record.gpus = gpus_;
         record.checkpointed = checkpointed;
         record.points = progress_.count();
-        record.step = reader_.last_step();
+        record.step = feed_->last_step();
         if (const auto last = progress_.last()) {
             record.loss = last->loss;
             if (last->step) record.step = last->step;
@@ -241,23 +255,22 @@ class Agent {
     }
 
     std::string no_loss() const {
-        std::string text = "no loss found in " + printable(follower_.path(), 200);
+        std::string text = "no loss found in " + printable(feed_->name(), 200);
         if (!problem_.empty()) return text + ": " + problem_;
         std::string keys;
-        for (const std::string& key : reader_.keys_seen())
+        for (const std::string& key : feed_->keys_seen())
             keys += (keys.empty() ? "" : ", ") + printable(key, 40);
         return text + (keys.empty() ? ", no named number either" : "; keys seen: " + keys);
     }
 
     const Setting setting_;
-    LogFollower follower_;
-    const LossReaderOptions reading_;
-    LossReader reader_;
+    const std::unique_ptr<LossFeed> feed_;
     const int gpus_;
     const double started_;
     Progress progress_;
     std::string problem_;
     bool caught_up_ = false;
+    bool waiting_ = false;   // for a server
     bool ordered_ = false;   // told to checkpoint, and no answer yet
     bool answered_ = false;  // by the job, not yet told to slurmctld
     double last_try_ = 0;
@@ -282,10 +295,7 @@ int main(int count, char** words) {
 
     end_with(setting->batch);
 
-    // What a log holds before the job's first line is of other jobs; after a requeue the curve is
-    // this job's own.
-    const LossSource source = source_of(*setting);
-    const LogMark begin = setting->restarts > 0 ? LogMark() : LogFollower::mark(source.path);
+    std::unique_ptr<LossFeed> feed = open_feed(*setting);
 
     connect();
     std::optional<JobInfo> info;
@@ -303,7 +313,7 @@ int main(int count, char** words) {
     // Where AccountingStorageTRES lacks gres/gpu slurmctld does not say how many a job holds.
     if (info->gpus == 0 && environment("SLURM_JOB_NUM_NODES") == "1")
         info->gpus = static_cast<int>(parse_integer(environment("SLURM_GPUS_ON_NODE")).value_or(0));
-    Agent(*std::move(setting), source, begin, info->gpus).run();
+    Agent(*std::move(setting), std::move(feed), info->gpus).run();
     return 0;
 }
 

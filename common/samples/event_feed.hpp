@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// TensorBoard's event files as a feed: one file, or all of a folder in the order of the times in
+// their names, as a run writes a new one each time it is started. Folders below it are runs of
+// their own and not read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/samples/chosen_loss.hpp"
+#include "common/samples/loss_feed.hpp"
+#include "common/samples/plain_file.hpp"
+
+namespace sluice {
+
+class EventFeed final : public LossFeed {
+  public:
+    /// Of more files in a folder the latest are read.
+    static constexpr std::size_t max_files = 256;
+
+    EventFeed(std::string path, const LossReaderOptions& options)
+        : path_(std::move(path)), chosen_(options) {}
+
+    Poll poll(double now_s) override;
+    std::optional<std::int64_t> last_step() const override { return last_step_; }
+    const std::vector<std::string>& keys_seen() const override { return chosen_.keys_seen(); }
+    std::string name() const override { return path_; }
+
+  private:
+    struct File {
+        std::string name;  ///< within the folder, if there is one
+        std::uint64_t offset = 0;
+        std::string problem;
+    };
+
+    /// Adds the files that are new in the folder.
+    void list(const PlainFile& folder);
+    /// Reads a piece of one file. True when there may be more of it.
+    bool read(File& file, int folder, Poll& out);
+
+    const std::string path_;
+    log::ChosenLoss chosen_;
+    std::vector<File> files_;  ///< in order
+    std::optional<std::int64_t> last_step_;
+};
+
+}  // namespace sluice

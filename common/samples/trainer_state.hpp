@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Hugging Face's trainer_state.json as a feed. The file holds the run so far,
+//
+//     {"log_history": [{"epoch": 0.01, "loss": 2.5, "step": 10}, {"eval_loss": 2.4, "step": 10},
+//     ...
+//
+// and is written whole at each checkpoint, into a folder checkpoint-STEP/ of its own. Given the
+// folder around those, the latest is read. A file that is only half written yet is read again
+// later; until then what is known stays.
+#pragma once
+
+#include <sys/types.h>
+
+#include <ctime>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/samples/json_scanner.hpp"
+#include "common/samples/known_points.hpp"
+#include "common/samples/log_names.hpp"
+#include "common/samples/loss_feed.hpp"
+#include "common/samples/plain_file.hpp"
+
+namespace sluice {
+
+/// Points out of the text of one trainer_state.json, fed in pieces.
+class TrainerStateReader {
+  public:
+    /// `names` has to live longer.
+    explicit TrainerStateReader(log::NameTable& names) : history_(names), scanner_(history_) {}
+    TrainerStateReader(const TrainerStateReader&) = delete;
+    TrainerStateReader& operator=(const TrainerStateReader&) = delete;
+
+    /// Appends the losses that are complete. False: the text is no JSON.
+    bool feed(std::string_view bytes, std::vector<LossPoint>& out);
+    /// The text was there to its end.
+    bool complete() const { return scanner_.complete(); }
+    std::optional<std::int64_t> last_step() const { return history_.last_step; }
+
+  private:
+    /// Hears of the entries of "log_history".
+    struct History final : JsonScanner::Taker {
+        explicit History(log::NameTable& table) : names(table) {}
+        void open(std::string_view key, bool object) override;
+        void close() override;
+        void number(std::string_view key, double value) override;
+        void text(std::string_view, std::string_view) override {}
+
+        log::NameTable& names;
+        int depth = 0;
+        bool within = false;   ///< in the list
+        bool summary = false;  ///< the entry sums up the whole run
+        std::optional<double> loss;
+        int loss_rank = 0;
+        std::optional<std::int64_t> step;
+        std::optional<std::int64_t> last_step;
+        std::vector<LossPoint> points;
+    };
+    History history_;
+    JsonScanner scanner_;
+};
+
+class TrainerStateFeed final : public LossFeed {
+  public:
+    /// Points that one poll() gives at most; the rest comes with the next.
+    static constexpr std::size_t max_points = 65536;
+
+    TrainerStateFeed(std::string path, const LossReaderOptions& options)
+        : path_(std::move(path)), names_(options.key, options.pattern, options.max_keys_seen) {}
+
+    Poll poll(double now_s) override;
+    std::optional<std::int64_t> last_step() const override { return last_step_; }
+    const std::vector<std::string>& keys_seen() const override { return names_.keys_seen(); }
+    std::string name() const override { return path_; }
+
+  private:
+    /// What tells one state of a file from another.
+    struct Version {
+        dev_t device = 0;
+        ino_t inode = 0;
+        off_t size = -1;
+        std::int64_t seconds = 0;
+        std::int64_t nanoseconds = 0;
+        friend bool operator==(const Version&, const Version&) = default;
+    };
+    static Version version_of(const struct stat& status);
+
+    PlainFile latest() const;
+    void read(const PlainFile& file, Poll& out);
+
+    const std::string path_;
+    log::NameTable names_;
+    KnownPoints known_;
+    std::optional<std::int64_t> last_step_;
+    Version tried_;  ///< read last, with or without success
+    double tried_at_s_ = 0;
+    std::string problem_;  ///< of the version tried
+    bool more_ = false;    ///< of the version tried not all points were given
+};
+
+}  // namespace sluice
