@@ -3,16 +3,19 @@
 # (README.md). A new target: its line in check_PROGRAMS and the four lines of another one, with the name changed.
 FUZZ_TARGETS = \
 	tests/fuzz/config_fuzz \
+	tests/fuzz/events_fuzz \
 	tests/fuzz/jobspec_fuzz \
 	tests/fuzz/losses_fuzz \
+	tests/fuzz/mlflow_fuzz \
 	tests/fuzz/record_fuzz \
 	tests/fuzz/sacct_fuzz \
 	tests/fuzz/scontrol_fuzz \
 	tests/fuzz/step_time_fuzz \
 	tests/fuzz/summary_fuzz \
-	tests/fuzz/topology_fuzz
+	tests/fuzz/topology_fuzz \
+	tests/fuzz/trainer_state_fuzz
 check_PROGRAMS += $(FUZZ_TARGETS)
-EXTRA_DIST += tests/fuzz/fuzz.hpp tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/topology.dict tests/fuzz/losses.dict
+EXTRA_DIST += tests/fuzz/fuzz.hpp tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/topology.dict tests/fuzz/losses.dict tests/fuzz/mlflow.dict tests/fuzz/trainer_state.dict
 
 FUZZ_DEFINES = $(CORE_CPPFLAGS)
 FUZZ_LIBS = common/libsluice.la $(JANSSON_LIBS)
@@ -80,3 +83,21 @@ tests_fuzz_step_time_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir
 tests_fuzz_step_time_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
 tests_fuzz_step_time_fuzz_LDFLAGS = $(FUZZ_LINK_FLAGS)
 tests_fuzz_step_time_fuzz_LDADD = $(FUZZ_LIBS)
+
+tests_fuzz_events_fuzz_SOURCES = tests/fuzz/events_fuzz.cpp $(FUZZ_MAIN)
+tests_fuzz_events_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/tests/fuzz/corpus/events"'
+tests_fuzz_events_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
+tests_fuzz_events_fuzz_LDFLAGS = $(FUZZ_LINK_FLAGS)
+tests_fuzz_events_fuzz_LDADD = $(FUZZ_LIBS)
+
+tests_fuzz_trainer_state_fuzz_SOURCES = tests/fuzz/trainer_state_fuzz.cpp $(FUZZ_MAIN)
+tests_fuzz_trainer_state_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/tests/fuzz/corpus/trainer_state"'
+tests_fuzz_trainer_state_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
+tests_fuzz_trainer_state_fuzz_LDFLAGS = $(FUZZ_LINK_FLAGS)
+tests_fuzz_trainer_state_fuzz_LDADD = $(FUZZ_LIBS)
+
+tests_fuzz_mlflow_fuzz_SOURCES = tests/fuzz/mlflow_fuzz.cpp $(FUZZ_MAIN)
+tests_fuzz_mlflow_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/tests/fuzz/corpus/mlflow"'
+tests_fuzz_mlflow_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
+tests_fuzz_mlflow_fuzz_LDFLAGS = $(FUZZ_LINK_FLAGS)
+tests_fuzz_mlflow_fuzz_LDADD = $(FUZZ_LIBS)
