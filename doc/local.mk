@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 dist_man_MANS += \
 	doc/man1/sluice.1 \
+	doc/man1/sluice-emit.1 \
 	doc/man1/sluice-fit.1 \
 	doc/man1/sluice-losses.1 \
 	doc/man1/sluice-pick.1 \
@@ -12,6 +13,7 @@ dist_man_MANS += \
 	doc/man8/sluice-admin.8
 EXTRA_DIST += \
 	doc/README.md \
+	doc/formats/emit-v1.txt \
 	doc/formats/jobspec-v1.txt \
 	doc/formats/journal-v1.txt \
 	doc/formats/placements-v1.txt \

@@ -20,6 +20,7 @@
 #include "common/samples/loss_feed.hpp"
 #include "common/samples/mlflow_feed.hpp"
 #include "common/samples/trainer_state.hpp"
+#include "tests/unit/test_data.hpp"
 
 namespace sluice {
 namespace {
@@ -592,6 +593,18 @@ TEST_F(Sources, WhatTheJobTellsCountsAlone) {
     EXPECT_EQ(shown(drain(*feed).points), "");
     EXPECT_EQ(shown(feed->finish()), "[3,2.5] ");
     EXPECT_EQ(feed->name(), path("emit"));
+}
+
+TEST_F(Sources, EmittedLossesAreAsTheirFormatSays) {
+    const std::string page = test_data("../../doc/formats/emit-v1.txt");
+    std::string lines;
+    for (const std::string_view line : split(page, '\n')) {
+        if (line.starts_with("    {")) lines += std::string(line.substr(4)) + "\n";
+    }
+    write("emit", lines);
+    const auto feed = open("jsonl:" + path("emit"));
+    const std::string read = shown(drain(*feed).points);
+    EXPECT_EQ(read + shown(feed->finish()), "[100,2.3125] [110,nan] [120,inf] [null,2.25] ");
 }
 
 // --- what is meant to do harm
