@@ -61,8 +61,8 @@ Result<std::unique_ptr<LossFeed>> open_mlflow_feed(const LossSource& source,
     const auto bad = [](std::string why) { return Error{ErrorCode::bad_input, std::move(why)}; };
     const std::string uri = source.uri.empty() ? environment("MLFLOW_TRACKING_URI") : source.uri;
     const std::string run = source.run.empty() ? environment("MLFLOW_RUN_ID") : source.run;
-    if (uri.empty()) return bad("mlflow: no server: write mlflow:@URI or set MLFLOW_TRACKING_URI");
-    if (run.empty()) return bad("mlflow: no run: write mlflow:RUN or set MLFLOW_RUN_ID");
+    if (uri.empty()) return bad("no server: write mlflow:@URI or set MLFLOW_TRACKING_URI");
+    if (run.empty()) return bad("no run: write mlflow:RUN or set MLFLOW_RUN_ID");
     // What the environment says is as hostile as what the option says.
     const auto checked = parse_loss_source("mlflow:" + run + "@" + uri);
     if (!checked.ok()) return bad("MLFLOW_TRACKING_URI, MLFLOW_RUN_ID: " + checked.error().message);
@@ -71,14 +71,14 @@ Result<std::unique_ptr<LossFeed>> open_mlflow_feed(const LossSource& source,
     options.certificates = environment("MLFLOW_TRACKING_SERVER_CERT_PATH");
     if (const std::string path = environment(token_variable); !path.empty()) {
         if (!is_private(checked->uri))
-            return bad("mlflow: no token is sent to " + printable(checked->uri, 200) +
+            return bad("no token is sent to " + printable(checked->uri, 200) +
                        " without encryption: write https://");
         const auto token = read_token(path);
         if (!token.ok()) return token.error();
         options.token = *token;
     }
     auto client = make_curl_client(std::move(options));
-    if (!client.ok()) return bad("mlflow: " + client.error().message);
+    if (!client.ok()) return bad(client.error().message);
     return std::unique_ptr<LossFeed>(
         std::make_unique<MlflowFeed>(checked->uri, checked->run, reading, *std::move(client)));
 }

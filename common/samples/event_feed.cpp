@@ -17,6 +17,8 @@ namespace {
 // A record that is read fits in whole.
 constexpr std::size_t piece_bytes = 2 * max_event_bytes;
 constexpr std::size_t max_names = 16384;
+// Two files may come in one tick of a file system's clock.
+constexpr double list_again_after_s = 30;
 constexpr std::string_view mark = "tfevents.";
 
 /// The time behind "tfevents." in the name of an event file; nothing for another file.
@@ -33,7 +35,13 @@ bool earlier(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-void EventFeed::list(const PlainFile& folder) {
+void EventFeed::list(const PlainFile& folder, double now_s) {
+    const timespec changed = folder.status.st_mtim;
+    if (changed.tv_sec == listed_.tv_sec && changed.tv_nsec == listed_.tv_nsec &&
+        now_s < list_again_s_)
+        return;
+    listed_ = changed;
+    list_again_s_ = now_s + list_again_after_s;
     std::vector<std::string> names = names_in(folder.descriptor, max_names);
     std::erase_if(names, [](const std::string& name) { return !time_in(name); });
     std::sort(names.begin(), names.end(), earlier);
@@ -89,7 +97,7 @@ bool EventFeed::read(File& file, int folder, Poll& out) {
     return scan.used > 0 && file.offset < size;
 }
 
-LossFeed::Poll EventFeed::poll(double) {
+LossFeed::Poll EventFeed::poll(double now_s) {
     Poll result;
     const PlainFile place = open_plain(path_, true);
     if (!place.descriptor.is_open()) {
@@ -98,7 +106,7 @@ LossFeed::Poll EventFeed::poll(double) {
     }
     int folder = AT_FDCWD;
     if (place.folder) {
-        list(place);
+        list(place, now_s);
         folder = place.descriptor.get();
         if (files_.empty()) result.problem = "no event file (*tfevents.*) is in this folder";
     } else if (files_.empty()) {

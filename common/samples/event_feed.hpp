@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -35,14 +36,16 @@ class EventFeed final : public LossFeed {
         std::string problem;
     };
 
-    /// Adds the files that are new in the folder.
-    void list(const PlainFile& folder);
+    /// Takes note of the files that are new in the folder, where it has changed.
+    void list(const PlainFile& folder, double now_s);
     /// Reads a piece of one file. True when there may be more of it.
     bool read(File& file, int folder, Poll& out);
 
     const std::string path_;
     log::ChosenLoss chosen_;
     std::vector<File> files_;  ///< in order
+    timespec listed_{};        ///< when the folder had changed last
+    double list_again_s_ = 0;  ///< at the latest
     std::optional<std::int64_t> last_step_;
 };
 

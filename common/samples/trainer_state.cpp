@@ -18,6 +18,9 @@ constexpr const char* file_name = "trainer_state.json";
 constexpr std::size_t piece_bytes = std::size_t{64} * 1024;
 constexpr off_t max_bytes = off_t{256} * 1024 * 1024;
 constexpr std::size_t max_names = 16384;
+constexpr std::size_t max_looked_into = 4;
+// The file is written every few minutes, and looking for it may mean looking at many folders.
+constexpr double look_interval_s = 10;
 // What could not be read is tried again after so long, though it has not changed.
 constexpr double retry_s = 10;
 
@@ -67,23 +70,43 @@ TrainerStateFeed::Version TrainerStateFeed::version_of(const struct stat& status
 PlainFile TrainerStateFeed::latest() const {
     PlainFile place = open_plain(path_, true);
     if (!place.folder) return place;
-    PlainFile found = open_plain(file_name, false, place.descriptor.get());
-    std::int64_t found_number = 0;
-    for (const std::string& name : names_in(place.descriptor, max_names)) {
+    // A folder changes when the file is made in it, so the newest file is in one of the newest.
+    struct Folder {
+        timespec changed{};
+        std::int64_t step = 0;
+        std::string name;
+    };
+    std::vector<Folder> folders;
+    for (std::string& name : names_in(place.descriptor, max_names)) {
         constexpr std::string_view prefix = "checkpoint-";
         if (!name.starts_with(prefix)) continue;
-        const auto number = parse_integer(std::string_view(name).substr(prefix.size()));
-        if (!number) continue;
-        const PlainFile folder = open_plain(name, true, place.descriptor.get());
+        const auto step = parse_integer(std::string_view(name).substr(prefix.size()));
+        struct stat status {};
+        if (!step ||
+            ::fstatat(place.descriptor.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        folders.push_back({status.st_mtim, *step, std::move(name)});
+    }
+    const auto age = [](const timespec& changed, std::int64_t step) {
+        return std::tuple(changed.tv_sec, changed.tv_nsec, step);
+    };
+    std::sort(folders.begin(), folders.end(), [&age](const Folder& a, const Folder& b) {
+        return age(a.changed, a.step) > age(b.changed, b.step);
+    });
+    if (folders.size() > max_looked_into) folders.resize(max_looked_into);
+
+    PlainFile found = open_plain(file_name, false, place.descriptor.get());
+    std::int64_t found_step = 0;
+    for (const Folder& each : folders) {
+        const PlainFile folder = open_plain(each.name, true, place.descriptor.get());
         if (!folder.folder) continue;
         PlainFile file = open_plain(file_name, false, folder.descriptor.get());
         if (!file.descriptor.is_open()) continue;
-        const auto age = [](const PlainFile& one, std::int64_t of) {
-            return std::tuple(one.status.st_mtim.tv_sec, one.status.st_mtim.tv_nsec, of);
-        };
-        if (found.descriptor.is_open() && age(file, *number) < age(found, found_number)) continue;
+        if (found.descriptor.is_open() &&
+            age(file.status.st_mtim, each.step) < age(found.status.st_mtim, found_step))
+            continue;
         found = std::move(file);
-        found_number = *number;
+        found_step = each.step;
     }
     if (!found.descriptor.is_open())
         found.problem = "neither trainer_state.json nor checkpoint-*/trainer_state.json is there";
@@ -146,9 +169,16 @@ void TrainerStateFeed::read(const PlainFile& file, Poll& out) {
 
 LossFeed::Poll TrainerStateFeed::poll(double now_s) {
     Poll result;
+    if (!more_ && now_s < look_again_s_) {
+        result.problem = problem_;
+        return result;
+    }
+    look_again_s_ = now_s + look_interval_s;
     const PlainFile file = latest();
     if (!file.descriptor.is_open()) {
-        result.problem = file.problem;
+        more_ = false;
+        tried_ = Version();
+        result.problem = problem_ = file.problem;
         return result;
     }
     const Version version = version_of(file.status);

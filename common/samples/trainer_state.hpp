@@ -94,6 +94,7 @@ class TrainerStateFeed final : public LossFeed {
     log::NameTable names_;
     KnownPoints known_;
     std::optional<std::int64_t> last_step_;
+    double look_again_s_ = 0;
     Version tried_;  ///< read last, with or without success
     double tried_at_s_ = 0;
     std::string problem_;  ///< of the version tried
