@@ -19,7 +19,7 @@ VALUES = {
     "batch": ("512", ["", "0", "-1", "1e3", "1000000001", "many"]),
     "gpus": ("1-4", ["", "0", "1-x", "4-1", "65537", "1,,2", "1-4:x1", "-1", "1-", "2:", "99999999999999999999", "0x4", "1e2",
                      ",".join(map(str, range(1, 600, 2)))]),
-    "loss": ("csv:logs/%j.csv", ["", "a\x01b", "x" * 513, "csv:", "jsonl:", "tfevents:runs"]),
+    "loss": ("csv:logs/%j.csv", ["", "a\x01b", "x" * 513, "csv:", "jsonl:", "tfevents:", "mlflow:a@ftp://h"]),
     "loss-key": ("train/loss", ["", "k" * 65, "a\tb"]),
     "target": ("steps:5000", ["", "abc", "nan", "inf", "steps:0", "steps:-1", "steps:x"]),
     "resize": ("restart", ["", "live", "sometimes"]),
