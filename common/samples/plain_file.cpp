@@ -10,28 +10,38 @@
 #include <string_view>
 
 namespace sluice {
+namespace {
+
+/// Why a file of this kind is not opened; empty: it is.
+const char* unwelcome(mode_t mode, bool folders) {
+    if (S_ISREG(mode) || (folders && S_ISDIR(mode))) return "";
+    if (S_ISDIR(mode)) return "it is a folder";
+    if (S_ISFIFO(mode)) return "it is a FIFO, which is not read";
+    if (S_ISCHR(mode) || S_ISBLK(mode)) return "it is a device, which is not read";
+    return "it is no regular file";
+}
+
+}  // namespace
 
 PlainFile open_plain(const std::string& name, bool folders, int folder) {
     PlainFile file;
     // To open a FIFO would let its writer go on, and to close it again would kill him.
-    const bool fifo = ::fstatat(folder, name.c_str(), &file.status, AT_SYMLINK_NOFOLLOW) == 0 &&
-                      S_ISFIFO(file.status.st_mode);
-    if (fifo) {
-        file.problem = "it is a FIFO, which is not read";
-        return file;
+    if (::fstatat(folder, name.c_str(), &file.status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        !S_ISLNK(file.status.st_mode)) {
+        file.problem = unwelcome(file.status.st_mode, folders);
+        if (!file.problem.empty()) return file;
     }
     file.descriptor.reset(
         ::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-    if (!file.descriptor.is_open()) {
+    if (!file.descriptor.is_open() || ::fstat(file.descriptor.get(), &file.status) != 0) {
         file.problem =
             errno == ELOOP ? "it is a symbolic link, which is not followed" : std::strerror(errno);
+        file.descriptor.reset();
         return file;
     }
-    const bool known = ::fstat(file.descriptor.get(), &file.status) == 0;
-    file.folder = known && S_ISDIR(file.status.st_mode);
-    if (file.folder ? folders : known && S_ISREG(file.status.st_mode)) return file;
-    file.descriptor.reset();
-    file.problem = folders ? "it is no regular file and no folder" : "it is no regular file";
+    file.problem = unwelcome(file.status.st_mode, folders);
+    if (!file.problem.empty()) file.descriptor.reset();
+    file.folder = file.descriptor.is_open() && S_ISDIR(file.status.st_mode);
     return file;
 }
 

@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const auto parsed = parse_mlflow_reply(reply);
         demand(parsed.ok() || !parsed.error().message.empty());
     }
-    MlflowFeed feed("http://h", "r", "", std::make_unique<Server>(replies));
+    MlflowFeed feed("http://h", "r", LossReaderOptions(), std::make_unique<Server>(replies));
     for (double now = 0; now < 200 * MlflowFeed::longest_interval_s;
          now += MlflowFeed::longest_interval_s) {
         const LossFeed::Poll news = feed.poll(now);

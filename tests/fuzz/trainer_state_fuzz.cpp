@@ -21,7 +21,7 @@ struct Found {
 };
 
 Found read_pieces(std::string_view text, const std::string& key, std::uint32_t seed) {
-    log::NameTable names(key, 32);
+    log::NameTable names(key, nullptr, 32);
     TrainerStateReader reader(names);
     Found found;
     while (!text.empty() && found.good) {

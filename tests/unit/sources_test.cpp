@@ -624,10 +624,10 @@ TEST_F(Sources, NothingLeadsElsewhereOrKeepsAFeedWaiting) {
             const auto feed = open(prefix + name);
             const Drained found = drain(*feed);
             EXPECT_EQ(shown(found.points), "");
-            const bool link = name == path("link");
-            EXPECT_EQ(found.problem.find(link ? "it is a symbolic link" : "it is no regular file"),
-                      0U)
-                << found.problem;
+            const char* const why = name == path("link")   ? "it is a symbolic link, which"
+                                    : name == path("fifo") ? "it is a FIFO, which"
+                                                           : "it is a device, which";
+            EXPECT_EQ(found.problem.find(why), 0U) << found.problem;
         }
     }
     // The same within a folder.
