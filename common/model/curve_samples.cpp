@@ -16,6 +16,11 @@ namespace {
 constexpr double largest_loss = 1e100;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
+// Of the newest samples so many stay single points, for a spike shows by both of its neighbours.
+constexpr std::size_t kept_single = 16;
+// Length of an interval that becomes one sample, over its last step.
+constexpr double least_resolution = 1.0 / 128;
+
 /// The mean of samples [begin, end) without those far from their median.
 CurveSample mean_of(const CurveSamples& samples, std::size_t begin, std::size_t end) {
     std::vector<double> losses;
@@ -23,16 +28,107 @@ CurveSample mean_of(const CurveSamples& samples, std::size_t begin, std::size_t 
     const double middle = median(losses);
     for (double& loss : losses) loss -= middle;
     const double reach = 5 * robust_deviation(losses);
-    CurveSample mean{0, 0, 0};
+    CurveSample mean{0, 0, 0, samples[end - 1].last};
     for (std::size_t i = begin; i < end; ++i) {
-        if (std::fabs(samples[i].loss - middle) > reach) continue;
-        mean.step += samples[i].step;
-        mean.loss += samples[i].loss - middle;
-        mean.count += 1;
+        const CurveSample& sample = samples[i];
+        if (std::fabs(sample.loss - middle) > reach) continue;
+        mean.step += sample.count * sample.step;
+        mean.loss += sample.count * (sample.loss - middle);
+        mean.count += sample.count;
     }
     mean.step /= mean.count;
     mean.loss = middle + mean.loss / mean.count;
     return mean;
+}
+
+/// Means over intervals of this length, relative to their last step; the newest as they are.
+CurveSamples coarser(const CurveSamples& samples, double resolution) {
+    CurveSamples means;
+    const std::size_t old = samples.size() - std::min(samples.size(), kept_single);
+    double begin = 0;
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+        const CurveSample& sample = samples[i];
+        if (i < old && !means.empty() && sample.last - begin <= resolution * sample.last) {
+            CurveSample& mean = means.back();
+            const double share = sample.count / (mean.count + sample.count);
+            mean.step += share * (sample.step - mean.step);
+            mean.loss += share * (sample.loss - mean.loss);
+            mean.count += sample.count;
+            mean.last = sample.last;
+        } else {
+            begin = i > 0 ? samples[i - 1].last : sample.step - 1;
+            means.push_back(sample);
+        }
+    }
+    return means;
+}
+
+void make_room(CurveSamples& samples) {
+    level_spikes(samples);
+    CurveSamples means;
+    for (double resolution = least_resolution;; resolution *= 2) {
+        means = coarser(samples, resolution);
+        if (means.size() <= CurveReservoir::max_samples / 2 || resolution > 1) break;
+    }
+    samples = std::move(means);
+}
+
+/// The straight line through samples [begin, end): its value at `at`, its slope, and how far the
+/// losses are from it.
+struct Line {
+    double value = 0;
+    double slope = 0;
+    double squares = 0;
+
+    Line(const CurveSamples& samples, std::size_t begin, std::size_t end, double at) {
+        double n = 0, x = 0, y = 0, xx = 0, xy = 0;
+        for (std::size_t i = begin; i < end; ++i) {
+            n += 1;
+            x += samples[i].step - at;
+            y += samples[i].loss;
+        }
+        x /= n;
+        y /= n;
+        for (std::size_t i = begin; i < end; ++i) {
+            const double dx = samples[i].step - at - x;
+            xx += dx * dx;
+            xy += dx * (samples[i].loss - y);
+        }
+        slope = xx > 0 ? xy / xx : 0;
+        value = y - slope * x;
+        for (std::size_t i = begin; i < end; ++i) {
+            const double error = samples[i].loss - value - slope * (samples[i].step - at);
+            squares += error * error;
+        }
+    }
+};
+
+struct Jump {
+    std::size_t place = 0;  ///< the first sample after it
+    double height = 0;
+    double certainty = 0;  ///< its height over what noise and slope could make of it
+};
+
+/// The clearest jump, by straight lines through `side` samples before and after each place.
+Jump clearest_jump(const CurveSamples& samples, std::size_t side, double spread) {
+    constexpr double sigmas = 6;
+    Jump best;
+    for (std::size_t i = side; i + side <= samples.size(); ++i) {
+        const double at = (samples[i - 1].step + samples[i].step) / 2;
+        const Line before(samples, i - side, i, at);
+        const Line after(samples, i, i + side, at);
+        const auto n = static_cast<double>(side);
+        // of the difference of two lines' ends
+        const double noise = std::sqrt((before.squares + after.squares) / (2 * n - 4) * 8 / n);
+        const double sloped =
+            std::fabs(before.slope) * (samples[i].step - samples[i - side].step) +
+            std::fabs(after.slope) * (samples[i + side - 1].step - samples[i - 1].step);
+        const double height = after.value - before.value;
+        const double least = std::max({sigmas * noise, sloped, 0.05 * spread});
+        const double certainty = std::fabs(height) / std::max(least, 1e-300);
+        if (certainty > best.certainty) best = {i, height, certainty};
+    }
+    return best;
 }
 
 }  // namespace
@@ -49,21 +145,25 @@ double robust_deviation(std::vector<double> residuals) {
     return 1.4826 * median(std::move(residuals));
 }
 
-CurveSamples samples_in_order(const std::vector<LossPoint>& points) {
-    std::size_t with_step = 0;
-    for (const LossPoint& point : points) with_step += point.step.has_value() ? 1 : 0;
-    const bool by_step = with_step * 2 > points.size();
-    CurveSamples samples;
-    std::int64_t position = 0;
-    for (const LossPoint& point : points) {
-        // a summary among steps has no place in the curve
-        if (by_step && !point.step) continue;
-        const double step = static_cast<double>(by_step ? *point.step : position++);
-        if (step < 0) continue;
-        while (!samples.empty() && samples.back().step >= step) samples.pop_back();
-        if (std::fabs(point.loss) < largest_loss) samples.push_back({step, point.loss, 1});
+void CurveReservoir::add(CurveSamples& samples, double step, double loss) {
+    if (step < 0) return;
+    while (!samples.empty() && samples.back().last >= step) samples.pop_back();
+    if (!(std::fabs(loss) < largest_loss)) return;
+    if (samples.size() >= max_samples) make_room(samples);
+    samples.push_back({step, loss, 1, step});
+}
+
+void CurveReservoir::add(const LossPoint& point) {
+    // a summary among steps has no place in the curve
+    if (point.step) {
+        ++with_step_;
+        add(by_step_, static_cast<double>(*point.step), point.loss);
     }
-    return samples;
+    add(by_position_, static_cast<double>(points_++), point.loss);
+}
+
+const CurveSamples& CurveReservoir::samples() const {
+    return with_step_ * 2 > points_ ? by_step_ : by_position_;
 }
 
 std::string suspect(const CurveSamples& samples, std::size_t min_points) {
@@ -91,6 +191,7 @@ std::string suspect(const CurveSamples& samples, std::size_t min_points) {
 void level_spikes(CurveSamples& samples) {
     constexpr std::size_t most = 3;  // neighbours on either side
     std::vector<double> away(samples.size());
+    std::vector<double> single;
     for (std::size_t i = 0; i < samples.size(); ++i) {
         // as many on either side, so that a slope is not taken for a spike
         const std::size_t side = std::min({most, i, samples.size() - 1 - i});
@@ -100,12 +201,30 @@ void level_spikes(CurveSamples& samples) {
         std::nth_element(window.begin(), middle,
                          window.begin() + static_cast<std::ptrdiff_t>(2 * side + 1));
         away[i] = samples[i].loss - *middle;
+        if (samples[i].count == 1) single.push_back(away[i]);
     }
-    const double reach = 6 * robust_deviation(away);
+    const double reach = 6 * robust_deviation(std::move(single));
     if (!(reach > 0)) return;
     for (std::size_t i = 0; i < samples.size(); ++i) {
-        if (std::fabs(away[i]) > reach) samples[i].loss -= away[i];
+        if (samples[i].count == 1 && std::fabs(away[i]) > reach) samples[i].loss -= away[i];
     }
+}
+
+int join_segments(CurveSamples& samples) {
+    constexpr int most = 4;
+    // few enough to stand beside each other, enough to tell a jump from noise
+    const std::size_t side = std::clamp<std::size_t>(samples.size() / 16, 6, 16);
+    std::vector<double> losses;
+    for (const CurveSample& sample : samples) losses.push_back(sample.loss);
+    std::sort(losses.begin(), losses.end());
+    if (losses.size() < 4 * side) return 0;
+    const double spread = losses[losses.size() * 9 / 10] - losses[losses.size() / 10];
+    for (int joined = 0; joined < most; ++joined) {
+        const Jump jump = clearest_jump(samples, side, spread);
+        if (jump.certainty <= 1) return joined;
+        for (std::size_t i = 0; i < jump.place; ++i) samples[i].loss += jump.height;
+    }
+    return most;
 }
 
 // Of three in a row the middle one, against what is left of spikes.

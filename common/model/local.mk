@@ -2,10 +2,13 @@
 common_libsluice_la_SOURCES += \
 	common/model/curve_samples.cpp \
 	common/model/curve_samples.hpp \
-	common/model/hyperbola.cpp \
-	common/model/hyperbola.hpp \
+	common/model/decay.cpp \
+	common/model/decay.hpp \
+	common/model/decay_fit.cpp \
+	common/model/decay_fit.hpp \
 	common/model/loss_curve.cpp \
 	common/model/loss_curve.hpp \
+	common/model/loss_curve_options.hpp \
 	common/model/record.cpp \
 	common/model/record.hpp \
 	common/model/run_history.cpp \

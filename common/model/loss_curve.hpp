@@ -2,59 +2,59 @@
 //
 // The loss of a training job as a function of its step:
 //
-//     l(k) = 1 / (b0 k + b1) + b2,      b0, b1, b2 >= 0
+//     l(k) = (1 / b1) (1 + b0 k / (b1 c))^-c + b2,      b0, b1, b2 >= 0, c > 0
 //
-// the O(1/k) convergence of stochastic gradient descent (Optimus, Peng et al., EuroSys 2018,
-// section 3.1). Residuals in l are what is minimised (hyperbola.hpp says how), robustly against
-// spikes, and with weights under which each doubling of the steps tells as much as the next.
+// a family for each exponent c (decay.hpp): c = 1 is the hyperbola 1 / (b0 k + b1) + b2 of Optimus
+// (Peng et al., EuroSys 2018, section 3.1), c = 1/3 and 1/2 are power laws, c = 2 falls like SLAQ's
+// quadratic form (Zhang et al., SoCC 2017), c = infinity exponentially. Residuals in l are what is
+// minimised (decay_fit.hpp says how), robustly against spikes, and with weights under which each
+// doubling of the steps tells as much as the next. The family is the one that the points speak for.
 //
-// The intervals cover noise, what the points leave open, and how far the form itself has been seen
-// to err in this very run. They know nothing of the future: a learning-rate decay yet to come may
-// take the loss below them.
+// Where a family's form holds, up to noise, the points choose it. Where none does, the one that is
+// nearest to the past has been seen to foretell no better, and what is believed beforehand decides.
+//
+// The intervals cover noise, what the points leave open, how far the families that are believed in
+// differ, and, where no form holds, how far real losses leave their curves: learning rates decay.
+// That was measured on public curves.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/base/result.hpp"
+#include "common/model/curve_samples.hpp"
+#include "common/model/decay.hpp"
+#include "common/model/loss_curve_options.hpp"
 #include "common/samples/loss_point.hpp"
 
 namespace sluice {
 
 struct LossCurve {
-    double b0 = 0;              ///< 1 / (loss x step)
-    double b1 = 0;              ///< 1 / loss
-    double b2 = 0;              ///< loss: the limit for k -> infinity
-    double covariance[9] = {};  ///< of (b0, b1, b2), row-major, symmetric
+    /// Doublings of the steps so far, for which the intervals are known; straight lines between.
+    static constexpr std::array<double, 5> octaves{0, 1, 2, 4, 8};
+    using Reach = std::array<double, octaves.size()>;
+
+    double b0 = 0;        ///< 1 / (loss x step)
+    double b1 = 0;        ///< 1 / loss
+    double b2 = 0;        ///< loss: the limit for k -> infinity
+    double exponent = 1;  ///< c; may be infinite
+    Reach below{};        ///< loss from the curve to the lower end of its 80% interval
+    Reach above{};        ///< and to the upper end
     double residual =
         0;  ///< robust standard deviation of the points around the curve, in units of loss
-    /// Loss by which a curve of this form has been seen to err for each doubling of the steps it
-    /// looked ahead; 0: no more than noise explains.
-    double misfit = 0;
     std::int64_t last_step = 0;  ///< the last step that entered the fit
     double last_loss = 0;        ///< the curve's own value there
     double first_loss = 0;       ///< the curve's own value at the first step that entered
     std::int64_t points = 0;     ///< finite points that entered
 
     /// Expected loss at a step >= 0.
-    double at(double step) const;
-};
-
-struct LossCurveOptions {
-    std::size_t min_points = 5;  ///< finite, distinct steps; fewer: cannot say yet
-    std::size_t max_points =
-        512;  ///< more are thinned to log-spaced steps, each the mean of its interval
-    /// Of the steps so far: where the loss rises in it, the curve begins at the highest loss there.
-    double warmup_fraction = 0.05;
-    /// Of the steps so far, left out where it has three points or more: the loss there is that of
-    /// an untrained network.
-    double untrained_fraction = 0.01;
-    double huber_sigmas = 1.5;  ///< residuals beyond weigh less
-    int reweightings = 10;
-
-    bool is_valid(std::string* why) const;
+    double at(double step) const { return decay().at(step) + b2; }
+    Decay decay() const { return {b0, b1, exponent}; }
+    /// "hyperbola", "power" or "exponential".
+    const char* family() const;
 };
 
 /// Fits the points in order of arrival; points without a step are numbered by position. nan and inf
@@ -63,6 +63,8 @@ struct LossCurveOptions {
 /// points, no finite loss, a constant (suspect, not converged: an exact 0.0 for ever is an
 /// overflow).
 Result<LossCurve> fit_loss_curve(const std::vector<LossPoint>& points,
+                                 const LossCurveOptions& options = {});
+Result<LossCurve> fit_loss_curve(const CurveReservoir& points,
                                  const LossCurveOptions& options = {});
 
 /// A value with its 80% interval.
@@ -77,5 +79,9 @@ struct Forecast {
 /// not below it. `high` may be infinite.
 Forecast forecast_loss(const LossCurve& curve, double step);
 std::optional<Forecast> forecast_step(const LossCurve& curve, double loss);
+
+/// The step from which on the loss is flat: twice as many steps take it down by no more than
+/// `share` of what it has fallen by since the first step. Nothing: it never fell.
+std::optional<Forecast> forecast_flat(const LossCurve& curve, double share);
 
 }  // namespace sluice

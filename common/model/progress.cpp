@@ -5,26 +5,14 @@ namespace sluice {
 
 void Progress::add(const LossPoint& point, double seconds, bool live) {
     ++count_;
-    if (points_.size() >= max_points) {
-        const std::size_t half = points_.size() / 2;
-        std::size_t kept = 0;
-        for (std::size_t i = 0; i < points_.size(); ++i) {
-            if (i >= half || i % 2 == 0) points_[kept++] = points_[i];
-        }
-        points_.resize(kept);
-    }
-    points_.push_back(point);
+    points_.add(point);
+    last_ = point;
     if (!live || !point.step) return;
     const auto step = static_cast<double>(*point.step);
     // A step that goes back begins a new count: a restart from a checkpoint, or another phase.
     if (!arrivals_.empty() && step < arrivals_.back().second) arrivals_.clear();
     if (arrivals_.size() >= max_arrivals) arrivals_.pop_front();
     arrivals_.emplace_back(seconds, step);
-}
-
-std::optional<LossPoint> Progress::last() const {
-    if (points_.empty()) return std::nullopt;
-    return points_.back();
 }
 
 std::optional<double> Progress::steps_per_second(double least_seconds) const {

@@ -7,17 +7,14 @@
 #include <deque>
 #include <optional>
 #include <utility>
-#include <vector>
 
+#include "common/model/curve_samples.hpp"
 #include "common/samples/loss_point.hpp"
 
 namespace sluice {
 
 class Progress {
   public:
-    /// Beyond that every second point of the older half is dropped: memory is bounded, recent
-    /// points stay dense.
-    static constexpr std::size_t max_points = 4096;
     /// Arrivals that the pace is taken from.
     static constexpr std::size_t max_arrivals = 256;
 
@@ -25,16 +22,18 @@ class Progress {
     /// before this run: it is part of the curve and says nothing about the pace.
     void add(const LossPoint& point, double seconds, bool live);
 
-    const std::vector<LossPoint>& points() const { return points_; }
+    /// What the curve is fitted to.
+    const CurveReservoir& points() const { return points_; }
     std::int64_t count() const { return count_; }  ///< all that were ever added
-    std::optional<LossPoint> last() const;
+    const std::optional<LossPoint>& last() const { return last_; }
 
     /// Steps per second over the live arrivals (least squares of step over time); nothing before
     /// there are three, spread over at least `least_seconds`.
     std::optional<double> steps_per_second(double least_seconds) const;
 
   private:
-    std::vector<LossPoint> points_;
+    CurveReservoir points_;
+    std::optional<LossPoint> last_;
     std::deque<std::pair<double, double>> arrivals_;  // seconds, step
     std::int64_t count_ = 0;
 };

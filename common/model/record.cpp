@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "common/model/record.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <initializer_list>
@@ -18,8 +19,7 @@ constexpr double largest_number = 1e300;
 constexpr double largest_speed = 1e9;
 constexpr std::size_t longest_no_loss = 256;
 
-// The upper triangle of the covariance, row by row.
-constexpr std::array<std::size_t, 6> triangle{0, 1, 2, 4, 5, 8};
+constexpr double least_exponent = 0.01;
 
 /// {"r":0,...}: the numbers in full, which json_line() would round.
 class Writer {
@@ -80,6 +80,14 @@ class Reader {
         return 0;
     }
 
+    /// Above 0, or "inf".
+    double exponent(const char* key) {
+        const auto value = json_number_at(object_, key);
+        if (value && *value >= least_exponent) return *value;
+        refuse(key, "from " + format_number(least_exponent) + ", or \"inf\"");
+        return 1;
+    }
+
     template <std::size_t count>
     std::array<double, count> numbers(const char* key, double least, double most) {
         std::array<double, count> values{};
@@ -127,26 +135,49 @@ class Reader {
     std::string error_;
 };
 
+/// Agents of 0.1.0 sent the covariance of (b0, b1, b2) of a hyperbola, and by how much it errs with
+/// each doubling of the steps.
+void read_covariance(Reader& reader, LossCurve& curve) {
+    constexpr double z_80 = 1.2815515655446004;  // of a normal distribution's middle 80%
+    const auto c = reader.numbers<6>("c", -largest_number, largest_number);
+    for (const double variance : {c[0], c[3], c[5]}) {
+        if (variance < 0)
+            reader.refuse("c", "a covariance, its first, fourth and sixth not below 0");
+    }
+    const double misfit = reader.has("m") ? reader.number("m", 0, largest_number) : 0;
+    for (std::size_t i = 0; i < LossCurve::octaves.size(); ++i) {
+        const double step = static_cast<double>(curve.last_step) * std::exp2(LossCurve::octaves[i]);
+        const auto [x, y] = curve.decay().gradient(step);
+        const double open =
+            x * x * c[0] + 2 * x * y * c[1] + 2 * x * c[2] + y * y * c[3] + 2 * y * c[4] + c[5];
+        const double err = misfit * LossCurve::octaves[i];
+        const double reach = z_80 * std::sqrt(std::max(0.0, open) + err * err);
+        const double known =
+            std::isfinite(reach) ? std::min(reach, largest_number) : largest_number;
+        curve.below[i] = curve.above[i] = known;
+    }
+}
+
 LossCurve read_curve(Reader& reader) {
     LossCurve curve;
     const auto b = reader.numbers<3>("b", 0, largest_number);
     curve.b0 = b[0];
     curve.b1 = b[1];
     curve.b2 = b[2];
-    const auto c = reader.numbers<6>("c", -largest_number, largest_number);
-    for (std::size_t i = 0; i < triangle.size(); ++i) {
-        curve.covariance[triangle[i]] = c[i];
-        curve.covariance[triangle[i] % 3 * 3 + triangle[i] / 3] = c[i];
-    }
-    for (const double variance : {c[0], c[3], c[5]}) {
-        if (variance < 0)
-            reader.refuse("c", "a covariance, its first, fourth and sixth not below 0");
-    }
+    if (reader.has("h")) curve.exponent = reader.exponent("h");
     curve.residual = reader.number("s", 0, largest_number);
-    curve.misfit = reader.has("m") ? reader.number("m", 0, largest_number) : 0;
     curve.first_loss = reader.number("f", -largest_number, largest_number);
     curve.last_step = reader.integer("e", 0, largest_count);
     curve.points = reader.integer("p", 0, largest_count);
+    if (reader.has("u")) {
+        const auto u = reader.numbers<2 * LossCurve::octaves.size()>("u", 0, largest_number);
+        for (std::size_t i = 0; i < LossCurve::octaves.size(); ++i) {
+            curve.below[i] = u[i];
+            curve.above[i] = u[LossCurve::octaves.size() + i];
+        }
+    } else {
+        read_covariance(reader, curve);
+    }
     curve.last_loss = curve.at(static_cast<double>(curve.last_step));
     if (!std::isfinite(curve.last_loss)) reader.refuse("b", "a curve that is finite at step \"e\"");
     return curve;
@@ -168,11 +199,13 @@ std::string to_text(const Record& record) {
     }
     if (record.points > 0 && record.curve) {
         const LossCurve& curve = *record.curve;
-        const double* c = curve.covariance;
+        const auto& low = curve.below;
+        const auto& high = curve.above;
         writer.numbers("b", {curve.b0, curve.b1, curve.b2});
-        writer.numbers("c", {c[0], c[1], c[2], c[4], c[5], c[8]});
+        if (curve.exponent != 1) writer.number("h", curve.exponent);
+        writer.numbers("u", {low[0], low[1], low[2], low[3], low[4], high[0], high[1], high[2],
+                             high[3], high[4]});
         writer.number("s", curve.residual);
-        if (curve.misfit > 0) writer.number("m", curve.misfit);
         writer.number("f", curve.first_loss);
         writer.integer("e", curve.last_step);
         writer.integer("p", curve.points);

@@ -294,7 +294,7 @@ void time_stream() {
     std::printf(
         "1 million points: %.3f s, of which the fit %.4f s, %zu points kept; at the end "
         "%.4f (truth %.4f)\n",
-        ours, ours - (kept - begin), progress.points().size(), curve ? curve->at(streamed) : NAN,
+        ours, ours - (kept - begin), progress.points().samples().size(), curve ? curve->at(streamed) : NAN,
         1 / (0.0002 * streamed + 0.15) + 2);
     std::fflush(stdout);
     const char* python = std::getenv("PYTHON");
@@ -317,7 +317,7 @@ void time_stream() {
         "print('curve_fit: %.3f s, %.1f times as long; at the end %.4f'\n"
         "      % (seconds, seconds / float(sys.argv[1]), 1 / (p[0] * k[-1] + p[1]) + p[2]))\n";
     const std::string command =
-        std::string(python ? python : "/usr/bin/python3") + " - " + format_number(ours);
+        std::string(python && *python ? python : "/usr/bin/python3") + " - " + format_number(ours);
     std::FILE* pipe = ::popen(command.c_str(), "w");
     if (pipe) std::fputs(script.c_str(), pipe);
     if (!pipe || ::pclose(pipe) != 0) {
