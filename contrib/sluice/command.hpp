@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/base/result.hpp"
+#include "common/model/loss_curve.hpp"
 
 namespace sluice::cli {
 
@@ -54,6 +55,9 @@ class Options {
     std::vector<std::pair<std::string, std::string>> values_;
     Arguments operands_;
 };
+
+/// The curve as a person reads it, "1 / (0.001 k + 0.2) + 1.5". In curves.cpp.
+std::string formula(const LossCurve& curve);
 
 /// "2026-11-30 12:00:00" in the local time zone.
 std::string local_time(std::int64_t seconds);

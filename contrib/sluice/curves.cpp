@@ -197,7 +197,11 @@ std::string json_of(const LossPoint& point) {
 struct Question {
     std::optional<double> at;
     std::optional<double> target;
+    bool flat = false;
 };
+
+// Flat: twice the steps bring less than a hundredth of what there has been.
+constexpr double flat_share = 0.01;
 
 Result<Question> question_of(const Options& options) {
     Question question;
@@ -209,6 +213,7 @@ Result<Question> question_of(const Options& options) {
         }
         question.at = static_cast<double>(*step);
     }
+    question.flat = options.has("--flat");
     if (options.has("--target")) {
         question.target = parse_number(options.value("--target"));
         if (!question.target || !std::isfinite(*question.target)) {
@@ -234,13 +239,17 @@ Json json_at(double step, const Forecast& forecast) {
     return at;
 }
 
-/// Without a forecast the loss is never reached.
-Json json_target(double loss, const Forecast* reached) {
+/// Without a forecast it never comes to it.
+void put_steps(const Json& object, const std::optional<Forecast>& reached) {
+    json_put(object, "step", reached ? json_step(std::ceil(reached->value)) : json_none());
+    json_put(object, "low", reached ? json_step(std::floor(reached->low)) : json_none());
+    json_put(object, "high", reached ? json_step(std::ceil(reached->high)) : json_none());
+}
+
+Json json_target(double loss, const std::optional<Forecast>& reached) {
     Json target = json_object();
     json_put(target, "loss", json_number(loss));
-    json_put(target, "step", reached ? json_step(std::ceil(reached->value)) : json_none());
-    json_put(target, "low", reached ? json_step(std::floor(reached->low)) : json_none());
-    json_put(target, "high", reached ? json_step(std::ceil(reached->high)) : json_none());
+    put_steps(target, reached);
     return target;
 }
 
@@ -250,7 +259,9 @@ Json json_curve(const LossCurve& curve) {
     json_put(parameters, "b1", json_number(curve.b1));
     json_put(parameters, "b2", json_number(curve.b2));
     Json out = json_object();
-    json_put(out, "family", json_text("hyperbola"));
+    if (std::isfinite(curve.exponent) && curve.exponent != 1)
+        json_put(parameters, "c", json_number(curve.exponent));
+    json_put(out, "family", json_text(curve.family()));
     json_put(out, "parameters", std::move(parameters));
     json_put(out, "points", json_integer(curve.points));
     json_put(out, "last_step", json_integer(curve.last_step));
@@ -276,10 +287,15 @@ std::string shown_interval(const Forecast& forecast) {
            ")";
 }
 
+std::string shown_steps(const Forecast& reached) {
+    return "step " + shown_step(std::ceil(reached.value)) +
+           " (80%: " + shown_step(std::floor(reached.low)) + " to " +
+           shown_step(std::ceil(reached.high)) + ")";
+}
+
 void print_curve(const LossCurve& curve) {
     const Forecast now = forecast_loss(curve, static_cast<double>(curve.last_step));
-    std::printf("curve   loss(k) = 1 / (%s k + %s) + %s, from %lld losses\n",
-                shown(curve.b0).c_str(), shown(curve.b1).c_str(), shown(curve.b2).c_str(),
+    std::printf("curve   loss(k) = %s, from %lld losses\n", formula(curve).c_str(),
                 static_cast<long long>(curve.points));
     std::printf("now     step %lld: %s, single losses scatter by %s\n",
                 static_cast<long long>(curve.last_step), shown_interval(now).c_str(),
@@ -301,16 +317,27 @@ Status answer(const LossCurve& curve, const Question& question, bool json) {
     Status status;
     if (question.target) {
         const std::optional<Forecast> reached = forecast_step(curve, *question.target);
-        json_put(out, "target", json_target(*question.target, reached ? &*reached : nullptr));
+        json_put(out, "target", json_target(*question.target, reached));
         if (!reached) {
             status = {ErrorCode::not_found, "a loss of " + shown(*question.target) +
                                                 " is never reached: the curve falls to " +
                                                 shown(curve.b2)};
         } else if (!json) {
-            std::printf("target  %s: step %s (80%%: %s to %s)\n", shown(*question.target).c_str(),
-                        shown_step(std::ceil(reached->value)).c_str(),
-                        shown_step(std::floor(reached->low)).c_str(),
-                        shown_step(std::ceil(reached->high)).c_str());
+            std::printf("target  %s: %s\n", shown(*question.target).c_str(),
+                        shown_steps(*reached).c_str());
+        }
+    }
+    if (question.flat) {
+        const std::optional<Forecast> flat = forecast_flat(curve, flat_share);
+        Json object = json_object();
+        put_steps(object, flat);
+        json_put(out, "flat", std::move(object));
+        if (!flat) {
+            status = {ErrorCode::not_found,
+                      "the loss does not fall: there is no step from which "
+                      "on it is flat"};
+        } else if (!json) {
+            std::printf("flat    %s\n", shown_steps(*flat).c_str());
         }
     }
     if (json) std::printf("%s\n", json_line(out.get()).c_str());
@@ -318,6 +345,17 @@ Status answer(const LossCurve& curve, const Question& question, bool json) {
 }
 
 }  // namespace
+
+std::string formula(const LossCurve& curve) {
+    const std::string limit = " + " + shown(curve.b2);
+    if (curve.exponent == 1)
+        return "1 / (" + shown(curve.b0) + " k + " + shown(curve.b1) + ")" + limit;
+    const std::string height = shown(1 / curve.b1);
+    const double steps = curve.b1 / curve.b0;
+    if (std::isinf(curve.exponent)) return height + " exp(-k / " + shown(steps) + ")" + limit;
+    return height + " (1 + k / " + shown(steps * curve.exponent) + ")^-" + shown(curve.exponent) +
+           limit;
+}
 
 int losses(const Arguments& arguments) {
     const auto options =
@@ -342,6 +380,7 @@ int fit(const Arguments& arguments) {
                                          {"--format", true},
                                          {"--at", true},
                                          {"--target", true},
+                                         {"--flat", false},
                                          {"--json", false}},
                                         1);
     if (!options.ok()) return fail("fit", options.error());
@@ -352,10 +391,10 @@ int fit(const Arguments& arguments) {
     if (!reading.ok()) return fail("fit", reading.error());
     const auto question = question_of(*options);
     if (!question.ok()) return fail("fit", question.error());
-    std::vector<LossPoint> all;
+    CurveReservoir all;
     const std::string& path = options->operands()[0];
     const Status status = read_losses(*reading, [&all](const std::vector<LossPoint>& points) {
-        all.insert(all.end(), points.begin(), points.end());
+        for (const LossPoint& point : points) all.add(point);
     });
     if (!status.ok()) return fail("fit", status.error());
     const auto curve = fit_loss_curve(all);

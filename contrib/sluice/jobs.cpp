@@ -149,8 +149,7 @@ void print_record(const Record& record) {
         return;
     }
     const LossCurve& curve = *record.curve;
-    std::printf("  curve     loss(k) = 1 / (%s k + %s) + %s\n", shown(curve.b0).c_str(),
-                shown(curve.b1).c_str(), shown(curve.b2).c_str());
+    std::printf("  curve     loss(k) = %s\n", formula(curve).c_str());
     if (const auto forecast = forecast_of(record)) {
         const auto& [step, loss] = *forecast;
         std::printf("  forecast  %s expected at step %lld (80%%: %s to %s), %s in the end\n",

@@ -67,7 +67,8 @@ constexpr Subcommand subcommands[] = {
      "              state (Hugging Face's trainer_state.json) or mlflow (FILE: [RUN][@URI])\n"
      "  --json      one JSON object a line, which is the default\n"},
     {"fit", fit, "the loss curve of a log, its uncertainty and forecast",
-     "usage: sluice fit FILE [--key K] [--format F] [--at STEP] [--target LOSS] [--json]\n"
+     "usage: sluice fit FILE [--key K] [--format F] [--at STEP] [--target LOSS] [--flat]\n"
+     "                  [--json]\n"
      "\n"
      "Fits a curve to the losses of FILE (a log, or CSV with the columns step,loss; - for\n"
      "standard input).\n"
@@ -76,6 +77,7 @@ constexpr Subcommand subcommands[] = {
      "  --format F     as in `sluice losses`\n"
      "  --at STEP      forecast the loss at this step\n"
      "  --target LOSS  forecast the step at which this loss is reached\n"
+     "  --flat         forecast the step from which on the loss is flat\n"
      "  --json         one JSON object\n"},
     {"emit", emit, "tells Sluice a loss, from within a job",
      "usage: sluice emit loss=NUMBER [step=N] [--file FILE]\n"
