@@ -3,6 +3,7 @@
 # (README.md). A new target: its line in check_PROGRAMS and the four lines of another one, with the name changed.
 FUZZ_TARGETS = \
 	tests/fuzz/config_fuzz \
+	tests/fuzz/curve_fuzz \
 	tests/fuzz/events_fuzz \
 	tests/fuzz/jobspec_fuzz \
 	tests/fuzz/losses_fuzz \
@@ -101,3 +102,9 @@ tests_fuzz_mlflow_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/t
 tests_fuzz_mlflow_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
 tests_fuzz_mlflow_fuzz_LDFLAGS = $(FUZZ_LINK_FLAGS)
 tests_fuzz_mlflow_fuzz_LDADD = $(FUZZ_LIBS)
+
+tests_fuzz_curve_fuzz_SOURCES = tests/fuzz/curve_fuzz.cpp $(FUZZ_MAIN)
+tests_fuzz_curve_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/tests/fuzz/corpus/curve"'
+tests_fuzz_curve_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
+tests_fuzz_curve_fuzz_LDFLAGS = $(FUZZ_LINK_FLAGS)
+tests_fuzz_curve_fuzz_LDADD = $(FUZZ_LIBS)
