@@ -197,7 +197,7 @@ Candidates candidates(const Points& points, const CurveSamples& samples,
 /// How much to expect of a curve that it will leave its form: 1 where no form holds, or where noise
 /// would hide it; 0 where one has held so far.
 double distrust(const Candidates& all, double loss) {
-    const double hidden = all.closest.noise / (0.05 * annealed * loss + 1e-18);
+    const double hidden = all.closest.noise / (0.25 * annealed * loss + 1e-18);
     return std::clamp(std::max(all.failure, hidden), 0.0, 1.0);
 }
 
