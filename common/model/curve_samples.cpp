@@ -193,6 +193,7 @@ void level_spikes(CurveSamples& samples) {
     std::vector<double> away(samples.size());
     std::vector<double> single;
     for (std::size_t i = 0; i < samples.size(); ++i) {
+        if (samples[i].count > 1) continue;
         // as many on either side, so that a slope is not taken for a spike
         const std::size_t side = std::min({most, i, samples.size() - 1 - i});
         std::array<double, 2 * most + 1> window{};
@@ -201,12 +202,12 @@ void level_spikes(CurveSamples& samples) {
         std::nth_element(window.begin(), middle,
                          window.begin() + static_cast<std::ptrdiff_t>(2 * side + 1));
         away[i] = samples[i].loss - *middle;
-        if (samples[i].count == 1) single.push_back(away[i]);
+        single.push_back(away[i]);
     }
     const double reach = 6 * robust_deviation(std::move(single));
     if (!(reach > 0)) return;
     for (std::size_t i = 0; i < samples.size(); ++i) {
-        if (samples[i].count == 1 && std::fabs(away[i]) > reach) samples[i].loss -= away[i];
+        if (std::fabs(away[i]) > reach) samples[i].loss -= away[i];
     }
 }
 

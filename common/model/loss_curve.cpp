@@ -315,6 +315,7 @@ Result<LossCurve> fit_loss_curve(const CurveReservoir& points, const LossCurveOp
     for (const CurveSample& sample : samples)
         curve.points += static_cast<std::int64_t>(sample.count);
     level_spikes(samples);
+    curve.first_loss = median({samples[0].loss, samples[1].loss, samples[2].loss});
     skip_warmup(samples, options);
     join_segments(samples);
     const CurveSamples means = thinned(samples, options.max_points);
@@ -335,7 +336,6 @@ Result<LossCurve> fit_loss_curve(const CurveReservoir& points, const LossCurveOp
     curve.residual = robust_deviation(residuals);
     curve.last_step = static_cast<std::int64_t>(samples.back().step);
     curve.last_loss = curve.at(samples.back().step);
-    curve.first_loss = curve.at(samples.front().step);
     return curve;
 }
 

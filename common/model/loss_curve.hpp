@@ -47,7 +47,7 @@ struct LossCurve {
         0;  ///< robust standard deviation of the points around the curve, in units of loss
     std::int64_t last_step = 0;  ///< the last step that entered the fit
     double last_loss = 0;        ///< the curve's own value there
-    double first_loss = 0;       ///< the curve's own value at the first step that entered
+    double first_loss = 0;       ///< median of the first three that were finite
     std::int64_t points = 0;     ///< finite points that entered
 
     /// Expected loss at a step >= 0.

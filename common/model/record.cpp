@@ -135,7 +135,7 @@ class Reader {
     std::string error_;
 };
 
-/// Agents of 0.1.0 sent the covariance of (b0, b1, b2) of a hyperbola, and by how much it errs with
+/// Older agents sent the covariance of (b0, b1, b2) of a hyperbola, and by how much it errs with
 /// each doubling of the steps.
 void read_covariance(Reader& reader, LossCurve& curve) {
     constexpr double z_80 = 1.2815515655446004;  // of a normal distribution's middle 80%
