@@ -275,6 +275,16 @@ double first_step_after(const Condition& holds, double from) {
     return infinity;
 }
 
+/// From where on, up to what is far ahead of `last`, a condition holds for good; infinite: not even
+/// there. It may hold for a while before too, where a curve has not begun to fall.
+template <typename Condition>
+double last_begin(const Condition& holds, double last) {
+    double step = std::max(1.0, last) * 0x1p40;
+    if (!holds(step)) return infinity;
+    while (step > 1 && holds(step / 2)) step /= 2;
+    return step > 1 ? first_step(holds, step / 2, step) : 0;
+}
+
 }  // namespace
 
 const char* LossCurve::family() const {
@@ -382,11 +392,14 @@ std::optional<Forecast> forecast_flat(const LossCurve& curve, double share) {
             return falls(step, more) <= share * (curve.first_loss - curve.at(step));
         };
     };
+    const auto begins = [&](double more) {
+        return last_begin(flat(more), static_cast<double>(curve.last_step));
+    };
     Forecast forecast;
-    forecast.value = first_step_after(flat(0), 1);
+    forecast.value = begins(0);
     if (!std::isfinite(forecast.value)) return std::nullopt;
-    forecast.low = std::min(forecast.value, first_step_after(flat(-1), 1));
-    forecast.high = std::max(forecast.value, first_step_after(flat(1), forecast.value));
+    forecast.low = std::min(forecast.value, begins(-1));
+    forecast.high = std::max(forecast.value, begins(1));
     return forecast;
 }
 

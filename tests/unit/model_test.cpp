@@ -300,6 +300,15 @@ TEST(Forecast, FlatIsWhereTwiceTheStepsBringLittle) {
     EXPECT_GE(flat->high, step);
     EXPECT_GT(forecast_flat(*curve, 0.001)->value, step);
     EXPECT_FALSE(forecast_flat(*curve, 0).has_value());
+    // slow at the begin, which is not flat yet
+    LossCurve late;
+    late.b0 = 1e-4;
+    late.b1 = 1;
+    late.b2 = 1;
+    late.first_loss = 8;  // a warm-up that is no part of the curve
+    late.last_step = 100000;
+    ASSERT_TRUE(forecast_flat(late, 0.01).has_value());
+    EXPECT_GT(forecast_flat(late, 0.01)->value, 10000);
     EXPECT_FALSE(forecast_flat(LossCurve{0, 1, 1, 1, {}, {}, 0, 10, 2, 2, 5}, 0.1).has_value());
 }
 
