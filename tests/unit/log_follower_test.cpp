@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "common/samples/loss_feed.hpp"
 #include "tests/unit/loss_cases.hpp"
 
 namespace sluice {
@@ -264,6 +265,17 @@ TEST_F(LogFollowerTest, AMarkIsOfOneFile) {
     EXPECT_EQ(next(follower), "R:") << "truncated later: all of it is this job's";
     append(log_, "two\n");
     EXPECT_EQ(next(follower), "two\n");
+}
+
+TEST_F(LogFollowerTest, AFeedBeginsBehindTheMark) {
+    write(log_, "step 900 loss 0.1\n");
+    LossSource source;
+    source.path = log_;
+    const auto feed = open_file_feed(source, {}, LogFollower::mark(log_));
+    append(log_, "step 1 loss 9\nstep 2 loss 8\n");
+    Points points = feed->poll(0).points;
+    for (const LossPoint& point : feed->finish()) points.push_back(point);
+    EXPECT_EQ(sluice::shown(points), "[1,9] [2,8] ");
 }
 
 // --- what it costs
