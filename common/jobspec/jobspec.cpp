@@ -163,6 +163,15 @@ Status read_loss(const OptionInfo& option, std::string_view value, JobSpec& spec
     for (const std::string_view prefix : {"csv:", "jsonl:", "tfevents:", "state:"}) {
         if (value == prefix) return refuse(option, value, "names no file");
     }
+    // What patterns become is known on the node alone, but the server stands for itself.
+    const std::size_t at = value.starts_with("mlflow:") ? value.find('@') : value.npos;
+    if (at != value.npos) {
+        const std::string_view server = value.substr(at + 1);
+        if (!server.starts_with("http://") && !server.starts_with("https://"))
+            return refuse(option, value, "names no server: its address begins with http(s)://");
+        if (server.find_first_of("@?# \"\\") != server.npos)
+            return refuse(option, value, "has more than an address: no user or password or query");
+    }
     spec.loss = value;
     return {};
 }

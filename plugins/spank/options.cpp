@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "plugins/spank/options.hpp"
 
-#include <string_view>
-
-#include "common/samples/loss_feed.hpp"
 #include "plugins/slurm/log.hpp"
 
 namespace sluice::spank {
@@ -18,17 +15,6 @@ int take(int index, const char* value, int /*remote*/) {
     if (!checked) {
         slurm::log_error(checked.error().message);
         return ESPANK_BAD_ARG;
-    }
-    if (std::string_view(option.name) == "train-loss") {
-        // Patterns may stand anywhere in it; what they become is known on the node alone.
-        PatternValues some;
-        some.job_id = some.array_job_id = some.array_task_id.emplace(1);
-        some.job_name = some.user = "a";
-        const auto source = parse_loss_source(expand_pattern(checked->loss, some));
-        if (!source) {
-            slurm::log_error("--train-loss: " + source.error().message);
-            return ESPANK_BAD_ARG;
-        }
     }
     collected->push_back(pair);
     return ESPANK_SUCCESS;

@@ -220,6 +220,10 @@ TEST(JobSpec, OtherValues) {
               "restart");
     EXPECT_NE(error_of({{"resize", "maybe"}}), "");
     EXPECT_NE(error_of({{"advise", ""}}), "");
+    for (const char* const bad : {"mlflow:a@ftp://h", "mlflow:a@", "mlflow:@https://me:pw@h"})
+        EXPECT_EQ(error_of({{"loss", bad}}).find("--train-loss: "), 0u) << bad;
+    for (const char* const good : {"mlflow:", "mlflow:abc", "mlflow:@https://h/%x", "logs/a@b"})
+        EXPECT_EQ(error_of({{"loss", good}}), "") << good;
     for (const char* const bad : {"", "0", "-8", "1e3", "1000000001", "32x"})
         EXPECT_EQ(error_of({{"batch", bad}}).find("--train-batch: "), 0u) << bad;
     EXPECT_FALSE(parse_options({{"advise", "no"}})->advise);
