@@ -191,7 +191,9 @@ class Life(Scratch):
                 # No pipe: who was started by a program that is killed would keep it open.
                 messages = self.scratch / f"{number.name}.err"
                 with messages.open("w") as err:
-                    start = subprocess.Popen([PROGRAM, "start", directory, "--stock"], stdout=subprocess.DEVNULL, stderr=err)
+                    # Who runs the tests in the background may have SIGINT ignored, which is inherited.
+                    start = subprocess.Popen([PROGRAM, "start", directory, "--stock"], stdout=subprocess.DEVNULL, stderr=err,
+                                             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
                 log = directory / "log" / "mariadbd.out"
                 wait_for(lambda: log.exists() and "Buffer pool(s) load completed" in log.read_text(errors="replace"), 20, "mariadbd")
                 # Held there until it is told to end.

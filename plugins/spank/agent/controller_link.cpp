@@ -54,7 +54,9 @@ Status send_record(std::uint32_t id, const std::string& record) {
     request.job_id = id;
     request.comment = comment.data();
     if (slurm_update_job(&request) == SLURM_SUCCESS) return {};
-    return {ErrorCode::unreachable, slurm_strerror(errno)};
+    const int code = errno;
+    return Error{code == ESLURM_INVALID_JOB_ID ? ErrorCode::not_found : ErrorCode::unreachable,
+                 slurm_strerror(code)};
 }
 
 }  // namespace sluice::agent

@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -42,7 +43,9 @@ constexpr double least_pace_seconds = 5;
 constexpr double no_loss_after_seconds = 30;
 // A curve needs log-spaced points: a record every tenth of the age of the run is enough.
 constexpr double age_fraction = 0.1;
-constexpr int most_failures = 20;
+constexpr double longest_pause_seconds = 900;
+constexpr double most_jitter = 0.1;  // of the interval
+constexpr int most_questions = 20;
 constexpr int most_polls_at_once = 8;
 
 volatile std::sig_atomic_t told_to_checkpoint = 0;
@@ -120,9 +123,16 @@ LossSource source_of(const Setting& setting) {
     return source;
 }
 
+// What a log holds before the job's first line is of other jobs; after a requeue the curve is this
+// job's own.
+LogMark first_line(const Setting& setting, const LossSource& source) {
+    const bool whole = setting.restarts > 0 || source.kind != LossSource::Kind::log;
+    return whole ? LogMark() : LogFollower::mark(source.path);
+}
+
 // The job's losses: what it says to the agent itself, else what --train-loss names.
-std::unique_ptr<LossFeed> open_feed(const Setting& setting) {
-    const LossSource source = source_of(setting);
+std::unique_ptr<LossFeed> open_feed(const Setting& setting, const LossSource& source,
+                                    const LogMark& begin) {
     LossReaderOptions options;
     // It has been checked with the specification; were it not legal, the loss would be recognised.
     if (!setting.spec.loss_key.empty())
@@ -133,9 +143,6 @@ std::unique_ptr<LossFeed> open_feed(const Setting& setting) {
         feed = opened.ok() ? *std::move(opened)
                            : broken_feed(setting.spec.loss, opened.error().message);
     } else {
-        // What a log holds before the job's first line is of other jobs; after a requeue the curve
-        // is this job's own.
-        const LogMark begin = setting.restarts > 0 ? LogMark() : LogFollower::mark(source.path);
         feed = open_file_feed(source, options, begin);
     }
     if (setting.emit.empty()) return feed;
@@ -170,13 +177,29 @@ double now_s() {
     return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
+// One that dies is started once more; then the job goes on without it. Returns in the processes
+// that work, with nothing, and in the one that watched them, with its exit status.
+std::optional<int> watch(pid_t batch) {
+    constexpr int lives = 2;
+    for (int life = 0; life < lives; ++life) {
+        const pid_t worker = fork();
+        if (worker <= 0) return std::nullopt;  // also where no more processes can be had
+        int status = 0;
+        while (waitpid(worker, &status, 0) < 0 && errno == EINTR) {
+        }
+        if (!WIFSIGNALED(status) || kill(batch, 0) != 0) return WEXITSTATUS(status);
+        sleep(1);
+    }
+    return 1;
+}
+
 class Agent {
   public:
     Agent(Setting setting, std::unique_ptr<LossFeed> feed, int gpus)
         : setting_(std::move(setting)), feed_(std::move(feed)), gpus_(gpus), started_(now_s()) {}
 
     void run() {
-        while (kill(setting_.batch, 0) == 0 && failures_ < most_failures) {
+        while (kill(setting_.batch, 0) == 0 && !gone_) {
             if (std::exchange(told_to_checkpoint, 0) != 0) obey();
             const bool more = observe();
             if (ordered_ && take_answer(setting_.answer)) {
@@ -226,7 +249,13 @@ class Agent {
 
     bool due() const {
         const double age = now_s() - started_;
-        const double interval = std::max<double>(setting_.min_interval_s, age_fraction * age);
+        double interval = std::max<double>(setting_.min_interval_s, age_fraction * age);
+        // Jobs that have begun together do not speak together, and a slurmctld that is busy or away
+        // is asked less and less.
+        interval *= 1 + most_jitter * static_cast<double>(setting_.job % 16) / 16;
+        if (failures_ > 0)
+            interval = std::min(interval * std::exp2(std::min(failures_, 10)),
+                                std::max(interval, longest_pause_seconds));
         if (now_s() - last_try_ < interval && last_try_ > 0) return false;
         if (progress_.count() == 0) return age >= no_loss_after_seconds && sent_points_ != 0;
         return progress_.count() != sent_points_;
@@ -250,6 +279,7 @@ class Agent {
         last_try_ = now_s();
         const Status sent = send_record(setting_.job, to_text(record));
         failures_ = sent.ok() ? 0 : failures_ + 1;
+        gone_ = !sent.ok() && sent.error().code == ErrorCode::not_found;
         if (sent.ok()) sent_points_ = progress_.count();
         return sent.ok();
     }
@@ -276,6 +306,7 @@ class Agent {
     double last_try_ = 0;
     std::int64_t sent_points_ = -1;
     int failures_ = 0;
+    bool gone_ = false;  // slurmctld knows no such job
 };
 
 int main(int count, char** words) {
@@ -293,13 +324,15 @@ int main(int count, char** words) {
     order.sa_handler = on_order;
     sigaction(SIGURG, &order, nullptr);
 
+    const LossSource source = source_of(*setting);
+    const LogMark begin = first_line(*setting, source);
+    if (const auto status = watch(setting->batch)) return *status;
     end_with(setting->batch);
-
-    std::unique_ptr<LossFeed> feed = open_feed(*setting);
+    std::unique_ptr<LossFeed> feed = open_feed(*setting, source, begin);
 
     connect();
     std::optional<JobInfo> info;
-    for (int attempt = 0; attempt < most_failures && !info; ++attempt) {
+    for (int attempt = 0; attempt < most_questions && !info; ++attempt) {
         const auto loaded = load_job(setting->job);
         if (loaded)
             info = *loaded;
