@@ -423,7 +423,8 @@ void Decider::note_resize(TrackedJob& tracked, std::time_t now) {
 }
 
 void Decider::give_up(std::uint32_t id, const Error& why) {
-    if (why.code == ErrorCode::unreachable) return;  // whoever is in control next goes on with it
+    // Whoever is in control next goes on with it; a job that is busy is asked again in a second.
+    if (why.code == ErrorCode::unreachable || why.code == ErrorCode::busy) return;
     TrackedJob& tracked = tracker_->at(id);
     const Resize left = *tracked.resize;
     tracked.resize.reset();

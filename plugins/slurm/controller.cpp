@@ -76,7 +76,9 @@ Error not_in_control() {
 
 Status slurm_status(int rc, std::uint32_t id, const char* action) {
     if (rc == SLURM_SUCCESS) return {};
-    return {ErrorCode::not_found,
+    // For a moment after each start slurmdbd has the word, and then it can be changed.
+    const bool later = rc == ESLURM_JOB_SETTING_DB_INX;
+    return {later ? ErrorCode::busy : ErrorCode::not_found,
             "job " + std::to_string(id) + ": " + action + ": " + slurm_strerror(rc)};
 }
 

@@ -5,6 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <charconv>
+#include <cstdint>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -47,14 +50,26 @@ std::string job_files_folder(uid_t user) {
     return folder;
 }
 
+std::string job_name_for_files(const std::string& job, const std::string& cluster,
+                               const std::string& conf) {
+    std::uint32_t hash = 0x811c9dc5;  // FNV-1a
+    for (const char c : cluster + '\n' + conf)
+        hash = (hash ^ static_cast<unsigned char>(c)) * 0x01000193;
+    std::array<char, 8> digits{};
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), hash, 16);
+    return job + "-" + std::string(digits.data(), end.ptr);
+}
+
 std::string answer_path(const std::string& folder, const std::string& job,
                         const std::string& restarts) {
     return folder + "/checkpoint-done." + job + "." + restarts;
 }
 
-std::string make_emit_file(const std::string& folder, const std::string& job, int other_days) {
+std::string make_emit_file(const std::string& folder, const std::string& job, bool anew,
+                           int other_days) {
     drop_old_emit_files(folder, other_days);
     std::string path = folder + "/" + emit_prefix + job;
+    if (anew) unlink(path.c_str());
     const Descriptor file(
         open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
     struct stat status {};

@@ -20,11 +20,18 @@ inline constexpr const char* emit_variable = "SLUICE_EMIT";
 /// somebody else has that name, a new one. Made where it is missing; "" where that cannot be.
 std::string job_files_folder(uid_t user);
 
+/// What the files of a job are called by: "42-1f3a9c07". Its id alone is no name: a machine may be
+/// a node of several clusters, told apart by ClusterName and the place of slurm.conf.
+std::string job_name_for_files(const std::string& job, const std::string& cluster,
+                               const std::string& conf);
+
 std::string answer_path(const std::string& folder, const std::string& job,
                         const std::string& restarts);
 
-/// Makes the file in the folder where it is missing; "" where that cannot be. Removes those of
-/// other jobs that nobody has written to for `other_days`.
-std::string make_emit_file(const std::string& folder, const std::string& job, int other_days = 7);
+/// Makes the file in the folder; "" where that cannot be. With `anew`, in a job's first run, what
+/// is there is an earlier job's of the same id and goes. Removes those of other jobs that nobody
+/// has written to for `other_days`.
+std::string make_emit_file(const std::string& folder, const std::string& job, bool anew,
+                           int other_days = 7);
 
 }  // namespace sluice

@@ -104,8 +104,11 @@ void launch_agent(spank_t context, const Arguments& arguments, const JobSpec& sp
     std::string restarts = environment_of(context, "SLURM_RESTART_COUNT");
     if (restarts.empty()) restarts = "0";
     if (const std::string folder = job_files_folder(getuid()); !folder.empty()) {
-        spank_setenv(context, answer_variable, answer_path(folder, job, restarts).c_str(), 1);
-        if (const std::string emit = make_emit_file(folder, job); !emit.empty())
+        const char* const conf = std::getenv("SLURM_CONF");
+        const std::string name = job_name_for_files(
+            job, environment_of(context, "SLURM_CLUSTER_NAME"), conf ? conf : "");
+        spank_setenv(context, answer_variable, answer_path(folder, name, restarts).c_str(), 1);
+        if (const std::string emit = make_emit_file(folder, name, restarts == "0"); !emit.empty())
             spank_setenv(context, emit_variable, emit.c_str(), 1);
     }
 
