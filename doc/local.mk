@@ -18,6 +18,7 @@ EXTRA_DIST += \
 	doc/formats/journal-v1.txt \
 	doc/formats/placements-v1.txt \
 	doc/formats/record-v1.txt \
+	doc/formats/runs-v1.txt \
 	doc/formats/step-samples-v1.txt \
 	doc/formats/step-time-v1.txt \
 	doc/formats/summary-v1.txt \

@@ -5,6 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "plugins/job_submit/inbox.hpp"
@@ -13,6 +17,7 @@
 #include "plugins/slurm/gpu_request.hpp"
 #include "plugins/slurm/spank_options.hpp"
 #include "plugins/spank/agent/checkpoint.hpp"
+#include "plugins/spank/job_files.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -145,6 +150,39 @@ TEST(TrackedJob, OnlyAnAnswerOfTheSignalledRunCounts) {
 TEST(TrackedJob, RefusesWhatIsNoState) {
     for (const char* text : {"", "[]", "{", "{\"record\":\"sluice1:broken\"}"})
         EXPECT_FALSE(parse_tracked_job(text)) << text;
+}
+
+TEST(JobFiles, WhatAnEarlierJobOfThatIdSaidIsNone) {
+    char folder[] = "/tmp/sluice-unit-XXXXXX";
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    const auto text = [](const std::string& path) {
+        std::ifstream file(path);
+        return std::string(std::istreambuf_iterator<char>(file), {});
+    };
+    const std::string path = make_emit_file(folder, "7-a", true);
+    ASSERT_NE(path, "");
+    std::ofstream(path) << "{}\n";
+    // A run that is started anew goes on with it, another job does not.
+    EXPECT_EQ(make_emit_file(folder, "7-a", false), path);
+    EXPECT_EQ(text(path), "{}\n");
+    EXPECT_EQ(make_emit_file(folder, "7-a", true), path);
+    EXPECT_EQ(text(path), "");
+    // Somebody's link is not followed, but taken away with what was there before.
+    std::ofstream(std::string(folder) + "/target") << "kept";
+    unlink(path.c_str());
+    ASSERT_EQ(symlink((std::string(folder) + "/target").c_str(), path.c_str()), 0);
+    EXPECT_EQ(make_emit_file(folder, "7-a", false), "");
+    EXPECT_EQ(make_emit_file(folder, "7-a", true), path);
+    EXPECT_EQ(text(std::string(folder) + "/target"), "kept");
+    std::filesystem::remove_all(folder);
+}
+
+TEST(JobFiles, EachClusterHasItsOwn) {
+    const std::string name = job_name_for_files("42", "a", "/etc/slurm/slurm.conf");
+    EXPECT_EQ(name, job_name_for_files("42", "a", "/etc/slurm/slurm.conf"));
+    EXPECT_EQ(name.rfind("42-", 0), 0u);
+    EXPECT_NE(name, job_name_for_files("42", "b", "/etc/slurm/slurm.conf"));
+    EXPECT_NE(name, job_name_for_files("42", "a", "/srv/slurm.conf"));
 }
 
 class Views : public ::testing::Test {
