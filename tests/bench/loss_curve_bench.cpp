@@ -294,8 +294,8 @@ void time_stream() {
     std::printf(
         "1 million points: %.3f s, of which the fit %.4f s, %zu points kept; at the end "
         "%.4f (truth %.4f)\n",
-        ours, ours - (kept - begin), progress.points().samples().size(), curve ? curve->at(streamed) : NAN,
-        1 / (0.0002 * streamed + 0.15) + 2);
+        ours, ours - (kept - begin), progress.points().samples().size(),
+        curve ? curve->at(streamed) : NAN, 1 / (0.0002 * streamed + 0.15) + 2);
     std::fflush(stdout);
     const char* python = std::getenv("PYTHON");
     const std::string script =
