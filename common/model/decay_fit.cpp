@@ -186,12 +186,14 @@ void DecayFit::search() {
         double best = infinity;
         const double from = whole ? slowest : std::max(slowest, place - 2 * stride);
         const double to = whole ? fastest : std::min(fastest, place + 2 * stride);
-        for (double rate = from; rate <= to; rate += stride) {
+        double rate = from;
+        while (rate <= to) {
             const double cost = solve(rate);
             if (cost < best) {
                 best = cost;
                 place = rate;
             }
+            rate += stride;
         }
         narrow(place - stride, place + stride, 10);
         if (round >= reweightings_ || !reweigh()) break;
@@ -260,7 +262,7 @@ void DecayFit::estimate_covariance() {
     // Two parameters that the points cannot tell apart, as p and q of a pure power law, make both
     // matrices singular but for rounding.
     Matrix information{};
-    for (double ridge = 1e-10; ridge < 1; ridge *= 100) {
+    for (const double ridge : {1e-10, 1e-8, 1e-6, 1e-4, 1e-2}) {
         Matrix l = b;
         for (std::size_t i = 0; i < 3; ++i) l[i][i] *= 1 + ridge;
         if (!factor(l)) continue;

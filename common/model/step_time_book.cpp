@@ -105,6 +105,7 @@ std::vector<StepTimeBook::Row> StepTimeBook::rows() const {
     std::sort(all.begin(), all.end(),
               [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<Row> out;
+    out.reserve(all.size());
     for (auto& [added, row] : all) out.push_back(std::move(row));
     return out;
 }

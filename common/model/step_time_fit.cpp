@@ -329,7 +329,8 @@ Ratios ratios_of(const StepTimeModel& similar, std::span<const StepSample> sampl
     for (int i = -8; i <= 8; ++i) {
         for (int j = -6; j <= 6; ++j) try_at(i, j);
     }
-    for (double step = 0.5; step > 0.005; step /= 2) {
+    double step = 0.5;
+    while (step > 0.005) {
         for (int i = 0; i < 4; ++i) {
             const double at_compute = compute;
             const double at_sync = sync;
@@ -339,6 +340,7 @@ Ratios ratios_of(const StepTimeModel& similar, std::span<const StepSample> sampl
             better = try_at(at_compute, at_sync - step) || better;
             if (!better) break;
         }
+        step /= 2;
     }
     return {std::exp(compute), std::exp(sync)};
 }
@@ -351,7 +353,7 @@ double noise_of(const StepTimeModel& model, std::span<const StepSample> samples,
         errors.push_back(std::fabs(Fit::log_error(model, sample)));
     }
     const auto count = static_cast<double>(errors.size());
-    const auto at = errors.begin() + static_cast<std::ptrdiff_t>(0.8 * (count - 1) + 0.5);
+    const auto at = errors.begin() + static_cast<std::ptrdiff_t>(std::lround(0.8 * (count - 1)));
     std::nth_element(errors.begin(), at, errors.end());
     const double spread = *at / z_of_80_percent;
     const double left = std::max(count - free_parameters, 0.0);

@@ -75,7 +75,7 @@ std::string LogFollower::open_file() {
         return std::strerror(errno);
     }
     if (::fstat(fd_, &status) != 0) {
-        const std::string problem = std::strerror(errno);
+        std::string problem = std::strerror(errno);
         close_file();
         return problem;
     }

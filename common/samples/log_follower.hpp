@@ -31,7 +31,7 @@ struct LogMark {
 class LogFollower {
   public:
     /// Bytes that one read() returns at most; the rest comes with the next call.
-    static constexpr std::size_t max_read = 256 * 1024;
+    static constexpr std::size_t max_read = std::size_t{256} * 1024;
     /// Polls for which bytes that are 0 are waited for.
     static constexpr int patience = 5;
 
