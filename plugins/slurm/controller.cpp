@@ -8,6 +8,7 @@
 #include "plugins/slurm/gpu_request.hpp"
 #include "plugins/slurm/gpus.hpp"
 #include "plugins/slurm/job.hpp"
+#include "plugins/slurm/release.hpp"
 #include "plugins/slurm/slurm.hpp"
 
 extern "C" {
@@ -76,9 +77,7 @@ Error not_in_control() {
 
 Status slurm_status(int rc, std::uint32_t id, const char* action) {
     if (rc == SLURM_SUCCESS) return {};
-    // For a moment after each start slurmdbd has the word, and then it can be changed.
-    const bool later = rc == ESLURM_JOB_SETTING_DB_INX;
-    return {later ? ErrorCode::busy : ErrorCode::not_found,
+    return {is_changeable_later(rc) ? ErrorCode::busy : ErrorCode::not_found,
             "job " + std::to_string(id) + ": " + action + ": " + slurm_strerror(rc)};
 }
 

@@ -25,6 +25,16 @@ inline bool are_shared(const gres_node_state_t& gpus) {
 #endif
 }
 
+/// A job cannot be changed for a moment after its start, while slurmdbd has the word; 24.11 knows
+/// no such moment.
+inline bool is_changeable_later([[maybe_unused]] int rc) {
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
+    return false;
+#else
+    return rc == ESLURM_JOB_SETTING_DB_INX;
+#endif
+}
+
 /// "switch.switch.node" for a node, and the pattern of that; both are to be freed. Renamed
 /// with 23.02.
 inline int node_address(char* node, char** address, char** pattern) {
