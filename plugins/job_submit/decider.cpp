@@ -337,6 +337,9 @@ void Decider::start_restart(const Decision& decision, const JobFacts& job, std::
         give_up(job.id, sent.error());
         return;
     }
+    // The whole grace counts from now on, in a clock of whole seconds.
+    tracker_->at(job.id).resize->deadline = std::time(nullptr) + signal.grace.count() + 1;
+    store(job.id);
     log_info(job_name(job.id) + "restart from " + from_to(resize.from, resize.to) + ": " +
              resize.reason + "; told to checkpoint");
     update_summary(job.id, [&](Summary& summary) { summary.pending_target = resize.to; });
