@@ -28,6 +28,11 @@ std::string from_to(int from, int to) {
     return std::to_string(from) + " to " + gpus_text(to);
 }
 
+/// Of a job that is told now; the clock's seconds are whole, and the job gets no less.
+std::time_t end_of_grace(const CheckpointSignal& signal) {
+    return std::time(nullptr) + signal.grace.count() + 1;
+}
+
 void add_resize(Summary& summary, SummaryResize resize) {
     summary.resizes.push_back(std::move(resize));
     ++summary.resize_count;
@@ -302,7 +307,7 @@ void Decider::carry_out(const Decision& decision, const JobFacts& job, std::time
         return;
     }
     if (job.state == JobState::running) {
-        start_restart(decision, job, now);
+        start_restart(decision, job);
         return;
     }
     const Status sized = set_requested_gpus(job.id, decision.gpus);
@@ -320,13 +325,13 @@ void Decider::carry_out(const Decision& decision, const JobFacts& job, std::time
     });
 }
 
-void Decider::start_restart(const Decision& decision, const JobFacts& job, std::time_t now) {
+void Decider::start_restart(const Decision& decision, const JobFacts& job) {
     const CheckpointSignal& signal = job.spec->signal;
     Resize resize;
     resize.from = job.gpus;
     resize.to = decision.gpus;
     resize.restarts = job.restarts;
-    resize.deadline = now + signal.grace.count();
+    resize.deadline = end_of_grace(signal);
     resize.reason = decision.reason;
     // Remembered before the signal goes out: a slurmctld that dies in between still finishes what
     // it began.
@@ -337,9 +342,8 @@ void Decider::start_restart(const Decision& decision, const JobFacts& job, std::
         give_up(job.id, sent.error());
         return;
     }
-    // The whole grace counts from now on, in a clock of whole seconds.
-    tracker_->at(job.id).resize->deadline = std::time(nullptr) + signal.grace.count() + 1;
-    store(job.id);
+    // What was waited for the disk and for Slurm's locks is not the job's time.
+    tracker_->at(job.id).resize->deadline = end_of_grace(signal);
     log_info(job_name(job.id) + "restart from " + from_to(resize.from, resize.to) + ": " +
              resize.reason + "; told to checkpoint");
     update_summary(job.id, [&](Summary& summary) { summary.pending_target = resize.to; });
@@ -355,7 +359,7 @@ void Decider::carry_on(std::uint32_t id, std::time_t now) {
     }
     if (job->suspended) {
         // Who is stopped can write no checkpoint: its time begins when it is resumed.
-        resize.deadline = now + (job->spec ? job->spec->signal.grace.count() : 0);
+        if (job->spec) resize.deadline = end_of_grace(job->spec->signal);
         return;
     }
     const bool again = job->restarts > resize.restarts;

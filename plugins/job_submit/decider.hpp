@@ -50,7 +50,7 @@ class Decider {
     void plan(std::time_t now);
     void see_requests(const ClusterFacts& facts);
     void carry_out(const Decision& decision, const JobFacts& job, std::time_t now);
-    void start_restart(const Decision& decision, const JobFacts& job, std::time_t now);
+    void start_restart(const Decision& decision, const JobFacts& job);
     void carry_on(std::uint32_t id, std::time_t now);
     void finish_restart(std::uint32_t id, std::time_t now);
     void give_up(std::uint32_t id, const Error& why);
