@@ -21,3 +21,16 @@ AC_DEFUN([SLUICE_CXX20], [
     [AC_MSG_ERROR([$CXX lacks C++20 with std::from_chars for double: g++ 11 or newer has it])])
   CXX="$CXX -std=c++20"
 ])
+
+# SLUICE_NO_GNU_UNIQUE: NO_GNU_UNIQUE, the flag without which g++ makes objects that dlclose() never unloads; clang++ has no
+# such flag and makes no such objects.
+AC_DEFUN([SLUICE_NO_GNU_UNIQUE], [
+  AC_CACHE_CHECK([whether $CXX knows -fno-gnu-unique], [sluice_cv_no_gnu_unique], [
+    sluice_save_CXXFLAGS=$CXXFLAGS
+    CXXFLAGS="$CXXFLAGS -Werror -fno-gnu-unique"
+    AC_COMPILE_IFELSE([AC_LANG_PROGRAM()], [sluice_cv_no_gnu_unique=yes], [sluice_cv_no_gnu_unique=no])
+    CXXFLAGS=$sluice_save_CXXFLAGS
+  ])
+  AS_IF([test "$sluice_cv_no_gnu_unique" = yes], [NO_GNU_UNIQUE=-fno-gnu-unique])
+  AC_SUBST([NO_GNU_UNIQUE])
+])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The only folder that sees Slurm's headers.
 PLUGIN_CPPFLAGS = -I$(top_srcdir)/plugins/slurm/config $(CORE_CPPFLAGS) $(SLURM_CPPFLAGS) $(SLURM_API_CPPFLAGS)
-PLUGIN_CXXFLAGS = $(AM_CXXFLAGS) -fno-gnu-unique
+PLUGIN_CXXFLAGS = $(AM_CXXFLAGS) $(NO_GNU_UNIQUE)
 PLUGIN_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared
 slurmplugindir = $(SLURM_PLUGIN_DIR)
 

@@ -21,6 +21,16 @@ EXTRA_DIST += tests/fuzz/fuzz.hpp tests/fuzz/README.md tests/fuzz/corpus tests/f
 FUZZ_DEFINES = $(CORE_CPPFLAGS)
 FUZZ_LIBS = common/libsluice.la $(JANSSON_LIBS)
 if FUZZERS
+FUZZ_SECONDS = 60
+fuzz: $(FUZZ_TARGETS)
+	set -e; for target in $(FUZZ_TARGETS); do \
+	  name=$${target##*/}; name=$${name%_fuzz}; dict=$(srcdir)/tests/fuzz/$$name.dict; \
+	  $(MKDIR_P) found/$$name; \
+	  if test -f $$dict; then dict=-dict=$$dict; else dict=; fi; \
+	  echo "$$name: $(FUZZ_SECONDS) s"; \
+	  $$target -max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=2048 -verbosity=0 -artifact_prefix=found/$$name- $$dict \
+	    found/$$name $(srcdir)/tests/fuzz/corpus/$$name; \
+	done
 FUZZ_MAIN =
 FUZZ_COMPILE_FLAGS = $(AM_CXXFLAGS) -fsanitize=fuzzer
 FUZZ_LINK_FLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer

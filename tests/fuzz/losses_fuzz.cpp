@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // A training log, read whole, in pieces, and line by line without the fast path: the points have to
-// be the same, and a curve fitted to them sound. The first byte chooses how it is read, the second where it is cut.
+// be the same, and a curve fitted to them sound. The first byte chooses how it is read, the second
+// where it is cut.
 #include <cmath>
 #include <cstdint>
 

@@ -67,6 +67,14 @@ class BuildsTest(unittest.TestCase):
     def test_undefined_sanitizer(self):
         self.check_sanitizer("undefined", UBSAN_OPTIONS="print_stacktrace=1")
 
+    def test_fuzzers(self):
+        """What tests/fuzz/README.md says, for some seconds each."""
+        run([ROOT / "configure", "--quiet", "CXX=clang++", "--enable-fuzzers", "--enable-sanitizer=address", "--without-plugins",
+             "CXXFLAGS=-O1 -g -fsanitize=fuzzer-no-link"], self.folder)
+        output = run(["make", "-s", JOBS, "fuzz", "FUZZ_SECONDS=15"], self.folder)
+        targets = run(["git", "ls-files", "tests/fuzz/*_fuzz.cpp"], ROOT).split()
+        self.assertEqual(len(re.findall(r"^Done [1-9]\d+ runs", output, re.M)), len(targets), output[-3000:])
+
     def test_distcheck(self):
         """Builds, checks and installs from the tarball, without Slurm and then with it."""
         run([ROOT / "configure", "--quiet", f"--with-slurm-source={self.slurm_source()}"], self.folder)
