@@ -7,7 +7,8 @@ replay.py PHILLY.csv.gz     jobs of 1 to 16 GPUs from a CSV with the columns tim
 replay.py                   jobs of the same kind, made up
 
 Jobs are drawn from all of the trace. Nearly all there have one GPU, for which any GPU is as good: --one-gpu-share says how many are
-taken. Time is scaled so that the load is --load of the GPUs. A job is an allocation (salloc --no-shell) that is ended when its time is over. Predicted is, from
+taken. Time is scaled so that the load is --load of the GPUs. A job is an allocation (salloc --no-shell) that is ended when its time is over; with
+--by-work that is its time on the best GPUs of idle nodes, longer by as much as a step is predicted longer on the GPUs that it got. Predicted is, from
 common/placement/node_choice.hpp, the step time of a job that nothing is known of, and the GB/s of its slowest set; both clusters are
 counted by one program from what `scontrol -d show job` says that each job holds.
 """
@@ -100,13 +101,15 @@ def request(gpus, per_node, number):
 class Play:
     """All jobs on one cluster."""
 
-    def __init__(self, cluster, jobs, per_node):
+    def __init__(self, cluster, jobs, per_node, stretch):
+        """stretch: GPUs of each node of a job -> by how much it takes longer there."""
         self.cluster = cluster
         self.waited = [None] * len(jobs)
         self.held = [None] * len(jobs)  # the GPUs on each node
         self.errors = []
         self._jobs = jobs
         self._per_node = per_node
+        self._stretch = stretch
         self._threads = []
 
     def submit(self, number):
@@ -137,7 +140,7 @@ class Play:
         job = int(re.search(r"Granted job allocation (\d+)", answer).group(1))
         self.waited[number] = started - submitted
         self.held[number] = self._gpus_of(job)
-        time.sleep(max(0.0, started + duration - time.monotonic()))
+        time.sleep(max(0.0, started + duration * self._stretch(self.held[number]) - time.monotonic()))
         self.cluster.query(["scancel", str(job)])
 
     def _gpus_of(self, job):
@@ -164,16 +167,21 @@ def best_of_idle_nodes(program, topology, sizes):
     return best
 
 
-def replay(name, jobs, nodes, directory, program, keep):
+def replay(name, jobs, nodes, directory, program, keep, by_work):
     """Figures of one class, {figure: (stock, sluice)}, and what was wrong."""
     topology = _TOPOLOGIES / f"{CLASSES[name]}.topo-m.txt"
+    best = best_of_idle_nodes(program, topology, {job[2] for job in jobs})
+
+    def stretch(held):
+        return assess(program, topology, [held])[0][1] / best[sum(map(len, held))][1] if by_work else 1
+
     text = f"Nodes=n[1-{nodes}] Sockets=2 CoresPerSocket=64 Memory=512000 Topology={topology}\n"
     plays = []
     try:
         for kind in ("stock", "sluice"):
             cluster = Cluster(directory / f"{name}-{kind}", text, stock=kind == "stock", dbd=False,
                               settings={"SchedulerParameters": _SCHEDULER, "KillWait": 1})
-            plays.append(Play(cluster, jobs, 8))
+            plays.append(Play(cluster, jobs, 8, stretch))
             cluster.start()
         begin = time.monotonic()
         for number, job in enumerate(jobs):
@@ -213,7 +221,6 @@ def replay(name, jobs, nodes, directory, program, keep):
     }
     for size in sorted({jobs[n][2] for n in several}):
         figures[f"1/step, mean of {size}"] = both(lambda play, values: statistics.mean(1 / values[n][1] for n in several if jobs[n][2] == size))
-    best = best_of_idle_nodes(program, topology, {job[2] for job in jobs})
     bound = sum(1 / best[jobs[n][2]][1] for n in several)
     rates = sum(best[jobs[n][2]][0] for n in several)
     figures["GB/s of the bound"] = both(lambda play, values: sum(values[n][0] for n in several) / rates)
@@ -231,6 +238,7 @@ def main():
     parser.add_argument("--one-gpu-share", type=float, default=0.3)
     parser.add_argument("--sizes", type=int, nargs="+", help="GPUs of the jobs, drawn evenly, in place of the trace's own (powers of two)")
     parser.add_argument("--mean-seconds", type=float, default=5, help="mean time that a job holds its GPUs")
+    parser.add_argument("--by-work", action="store_true", help="a job holds its GPUs until its work is done: longer on slower sets")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--classes", nargs="+", default=list(CLASSES), choices=list(CLASSES))
     parser.add_argument("--keep", type=Path, help="a folder for the logs of the Sluice clusters")
@@ -257,7 +265,7 @@ def main():
     for name in options.classes:
         with tempfile.TemporaryDirectory(prefix="sluice-bench-") as scratch:
             os.chmod(scratch, 0o755)
-            figures, errors = replay(name, jobs, options.nodes, Path(scratch), program, options.keep)
+            figures, errors = replay(name, jobs, options.nodes, Path(scratch), program, options.keep, options.by_work)
         results[name] = {"figures": figures, "errors": errors}
         if errors:
             status = 1
