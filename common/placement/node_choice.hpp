@@ -52,6 +52,10 @@ using StepTimeOf = std::function<double(const PlacementShape&)>;
 /// of `network_gbps` between nodes, a quarter slower for each further level of switches, and as
 /// much slower as the set is farther from the ports than others of its size. Nothing overlaps. (5
 /// GB: BERT-large in half precision on a V100 exchanges 1.3 GB in a step of 0.25 s.)
+///
+/// Heavier than topology_step_time() (step_time_fit.hpp) on purpose. That one is where a fit starts
+/// and is optimistic, since measurements correct it; this one orders placements of jobs that are
+/// never measured, and a light job on a fast set loses less than a heavy one on a slow set.
 struct PriorStepTime {
     double traffic_gb = 5;
     double network_gbps = 12.5;
