@@ -8,12 +8,14 @@ tests_unit_unit_tests_SOURCES = \
 	tests/unit/test_data.hpp \
 	tests/unit/base_test.cpp \
 	tests/unit/config_test.cpp \
+	tests/unit/file_test.cpp \
 	tests/unit/jobspec_test.cpp \
 	tests/unit/topology_test.cpp \
 	tests/unit/topology_text_test.cpp \
 	tests/unit/placement_test.cpp \
 	tests/unit/node_choice_test.cpp \
 	tests/unit/locales.hpp \
+	tests/unit/scratch_dir.hpp \
 	tests/unit/log_follower_test.cpp \
 	tests/unit/loss_cases.hpp \
 	tests/unit/loss_reader_test.cpp \

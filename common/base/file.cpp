@@ -60,7 +60,7 @@ Result<std::string> read_file(const std::string& path, std::size_t max_bytes, Fi
     }
 }
 
-Status write_file(const std::string& path, const std::string& text) {
+Status write_file(const std::string& path, const std::string& text, FileReaders readers) {
     const std::string fresh = path + ".new-" + std::to_string(::getpid());
     const auto failed = [&] {
         Error error{ErrorCode::unreachable, path + ": " + std::generic_category().message(errno)};
@@ -69,8 +69,9 @@ Status write_file(const std::string& path, const std::string& text) {
     };
     ::unlink(fresh.c_str());  // of a process of this number that was killed
     {
-        const Descriptor file(
-            ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
+        const Descriptor file(::open(fresh.c_str(),
+                                     O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                                     readers == FileReaders::all ? 0644 : 0600));
         if (!file.is_open() || !write_all(file.get(), text)) return failed();
     }
     if (::rename(fresh.c_str(), path.c_str()) != 0) return failed();
@@ -79,6 +80,13 @@ Status write_file(const std::string& path, const std::string& text) {
     const Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (directory.is_open()) ::fsync(directory.get());
     return {};
+}
+
+Result<std::string> set_aside(const std::string& path) {
+    std::string aside = path + ".unread";
+    if (::rename(path.c_str(), aside.c_str()) != 0)
+        return {ErrorCode::unreachable, path + ": " + std::generic_category().message(errno)};
+    return aside;
 }
 
 }  // namespace sluice

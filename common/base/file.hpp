@@ -18,8 +18,18 @@ enum class FileKind {
 Result<std::string> read_file(const std::string& path, std::size_t max_bytes,
                               FileKind kind = FileKind::ordinary);
 
-/// Makes or replaces a file, readable by all, at once: whoever opens it sees the old or the new,
-/// whole. unreachable with path and reason where that fails; then nothing has changed.
-Status write_file(const std::string& path, const std::string& text);
+enum class FileReaders {
+    all,
+    owner,  ///< for what tells of users' jobs
+};
+
+/// Makes or replaces a file at once: whoever opens it sees the old or the new, whole. unreachable
+/// with path and reason where that fails; then nothing has changed.
+Status write_file(const std::string& path, const std::string& text,
+                  FileReaders readers = FileReaders::all);
+
+/// Renames a file that cannot be used, so that writing it anew loses nothing; its new path, in
+/// place of any of that name. unreachable with path and reason where that fails.
+Result<std::string> set_aside(const std::string& path);
 
 }  // namespace sluice

@@ -10,6 +10,8 @@ common_libsluice_la_SOURCES += \
 	common/base/hostlist.cpp \
 	common/base/json.cpp \
 	common/base/json.hpp \
+	common/base/kept_lines.cpp \
+	common/base/kept_lines.hpp \
 	common/base/loss_key.cpp \
 	common/base/loss_key.hpp \
 	common/base/result.hpp \

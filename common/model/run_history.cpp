@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "common/base/file.hpp"
+#include "common/base/kept_lines.hpp"
 #include "common/base/text.hpp"
 
 namespace sluice {
@@ -169,27 +169,18 @@ std::string to_text(const RunHistory& history) {
 }
 
 Result<ReadHistory> parse_run_history(std::string_view text) {
-    const auto lines = split(text, '\n');
-    if (lines.empty() || lines[0] != header) {
-        return {ErrorCode::bad_input, "\"" + printable(lines.empty() ? "" : lines[0], 40) +
-                                          "\" is not \"" + std::string(header) + '"'};
-    }
     ReadHistory out;
-    for (std::size_t i = 1; i < lines.size(); ++i) {
-        if (lines[i].empty()) continue;
-        auto run = run_of(lines[i]);
-        if (!run || !out.history.add(*std::move(run))) ++out.damaged;
-    }
+    const auto damaged = take_kept_lines(text, header, [&out](std::string_view line) {
+        auto run = run_of(line);
+        return run && out.history.add(*std::move(run));
+    });
+    if (!damaged) return damaged.error();
+    out.damaged = *damaged;
     return out;
 }
 
 Result<ReadHistory> read_run_history(const std::string& path) {
-    constexpr std::size_t most_bytes = std::size_t{16} << 20;
-    const auto text = read_file(path, most_bytes);
-    if (!text) return text.error();
-    auto read = parse_run_history(*text);
-    if (!read) return {read.error().code, path + ": " + read.error().message};
-    return read;
+    return read_kept_file(path, parse_run_history);
 }
 
 }  // namespace sluice

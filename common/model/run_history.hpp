@@ -96,7 +96,7 @@ struct ReadHistory {
 };
 /// bad_input where the first line is not of a version that is known.
 Result<ReadHistory> parse_run_history(std::string_view text);
-/// That of a file, at most 16 MiB. not_found where it is not there; errors begin with the path.
+/// That of a file (common/base/kept_lines.hpp).
 Result<ReadHistory> read_run_history(const std::string& path);
 
 }  // namespace sluice

@@ -2,7 +2,7 @@
 #include <array>
 #include <optional>
 
-#include "common/base/file.hpp"
+#include "common/base/kept_lines.hpp"
 #include "common/base/text.hpp"
 #include "common/model/step_time_book.hpp"
 
@@ -65,26 +65,18 @@ std::string to_text(const StepTimeBook& book) {
 }
 
 Result<ReadBook> parse_step_samples(std::string_view text) {
-    auto lines = split(text, '\n');
-    if (lines.empty() || lines[0] != header)
-        return {ErrorCode::bad_input, "\"" + printable(lines.empty() ? "" : lines[0], 40) +
-                                          "\" is not \"" + std::string(header) + '"'};
     ReadBook out;
-    for (std::size_t i = 1; i < lines.size(); ++i) {
-        if (lines[i].empty()) continue;
-        const auto row = row_of(lines[i]);
-        if (!row || !out.book.add(row->model, row->gpu_type, row->sample)) ++out.damaged;
-    }
+    const auto damaged = take_kept_lines(text, header, [&out](std::string_view line) {
+        const auto row = row_of(line);
+        return row && out.book.add(row->model, row->gpu_type, row->sample);
+    });
+    if (!damaged) return damaged.error();
+    out.damaged = *damaged;
     return out;
 }
 
 Result<ReadBook> read_step_samples(const std::string& path) {
-    constexpr std::size_t most_bytes = std::size_t{16} << 20;
-    const auto text = read_file(path, most_bytes);
-    if (!text) return text.error();
-    auto read = parse_step_samples(*text);
-    if (!read) return {read.error().code, path + ": " + read.error().message};
-    return read;
+    return read_kept_file(path, parse_step_samples);
 }
 
 }  // namespace sluice

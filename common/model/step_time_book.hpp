@@ -96,7 +96,7 @@ struct ReadBook {
 };
 /// bad_input where the first line is not of a version that is known.
 Result<ReadBook> parse_step_samples(std::string_view text);
-/// That of a file, at most 16 MiB. not_found where it is not there; errors begin with the path.
+/// That of a file (common/base/kept_lines.hpp).
 Result<ReadBook> read_step_samples(const std::string& path);
 
 }  // namespace sluice

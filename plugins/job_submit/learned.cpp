@@ -13,17 +13,19 @@ namespace {
 
 constexpr std::time_t kept_every_s = 10;
 
-/// Takes what was kept over into `target`; `member` of what `read` gives.
+/// Takes what was kept over into `target`; `member` of what `read` gives. A file that could not be
+/// read whole is set aside, since it is written anew: true where its good lines should be at once.
 template <typename Read, typename T>
-void take_over(const Result<Read>& read, T Read::*member, const std::string& path, T& target) {
-    if (!read) {
-        if (read.error().code != ErrorCode::not_found)
-            log_error(read.error().message + "; what was learned there is left out");
-        return;
-    }
-    if (read->damaged > 0)
-        log_error(path + ": " + std::to_string(read->damaged) + " damaged lines left out");
-    target = (*read).*member;
+bool take_over(const Result<Read>& read, T Read::*member, const std::string& path, T& target) {
+    if (!read && read.error().code == ErrorCode::not_found) return false;
+    if (read) target = (*read).*member;
+    if (read && read->damaged == 0) return false;
+    const std::string what =
+        read ? path + ": damaged lines left out: " + std::to_string(read->damaged)
+             : read.error().message + "; what was learned there is left out";
+    const auto aside = set_aside(path);
+    log_error(what + (aside ? "; the file is kept as " + *aside : ""));
+    return read.ok();
 }
 
 }  // namespace
@@ -31,8 +33,10 @@ void take_over(const Result<Read>& read, T Read::*member, const std::string& pat
 void Learned::open(const std::string& directory) {
     steps_file_.path = directory + "/" + step_samples_file;
     runs_file_.path = directory + "/" + run_history_file;
-    take_over(read_step_samples(steps_file_.path), &ReadBook::book, steps_file_.path, steps_);
-    take_over(read_run_history(runs_file_.path), &ReadHistory::history, runs_file_.path, runs_);
+    steps_file_.changed =
+        take_over(read_step_samples(steps_file_.path), &ReadBook::book, steps_file_.path, steps_);
+    runs_file_.changed =
+        take_over(read_run_history(runs_file_.path), &ReadHistory::history, runs_file_.path, runs_);
 }
 
 void Learned::see(const ClusterFacts& facts, const std::map<std::uint32_t, TrackedJob>& tracked) {
@@ -90,7 +94,7 @@ void Learned::keep(std::time_t now) {
 
 void Learned::write(KeptFile& file, const std::string& text, const char* what, std::time_t now) {
     file.next = now + kept_every_s;
-    const Status written = write_file(file.path, text);
+    const Status written = write_file(file.path, text, FileReaders::owner);
     if (!written && !file.failed)
         log_error(written.error().message + "; what was learned of " + what + " is kept in memory");
     file.failed = !written;

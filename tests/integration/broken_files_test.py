@@ -122,6 +122,22 @@ class Files(ClusterTest):
         self.assertEqual([line for line in self.restart() if line.startswith("error")], [], "all of it has defaults")
         self.assert_jobs_run()
 
+    def test_what_was_learned(self):
+        folder = self.slurm.layout.state / "slurmctld" / "sluice"
+        good = '7 0 - gpt2 - 0 1700000000 1 sluice1:{"r":0,"k":1200,"l":2.3125,"n":87,"g":4,"v":3.5}\n'
+        runs, samples = folder / "runs", folder / "step-samples"
+        damaged = f"sluice runs 1\n8 0 - gpt2 -\n{good}"
+        newer = "sluice step samples 9\n0/gpt2 a 1 1 1 64 8 0 0.5 1 more\n"
+        replace_file(runs, damaged)
+        replace_file(samples, newer)
+        lines = self.restart()
+        self.assert_told_once(lines, rf"{runs}: damaged lines left out: 1; the file is kept as {runs}\.unread")
+        self.assert_told_once(lines, rf'{samples}: "sluice step samples 9" is not .*; what was learned there is left out; the file is kept as {samples}\.unread')
+        self.assertEqual([path.with_name(path.name + ".unread").read_text(encoding="utf-8") for path in (runs, samples)], [damaged, newer])
+        wait_for(lambda: runs.exists() and runs.read_text(encoding="utf-8") == f"sluice runs 1\n{good}", 20, "the good line alone")
+        self.assertEqual(runs.stat().st_mode & 0o777, 0o600, "users' jobs are nobody else's business")
+        self.assert_jobs_run()
+
     def test_state_folder_that_cannot_be_made(self):
         replace_file(self.conf, self.good[self.conf] + "StateDir=/proc/sluice/state\n")
         self.assert_told_once(self.restart(), "/proc/sluice/state: .*lost when slurmctld ends")

@@ -5,10 +5,10 @@
 
 #include <sys/stat.h>
 #include <unistd.h>
+
 #include <algorithm>
 
-#include <filesystem>
-#include <fstream>
+#include "tests/unit/scratch_dir.hpp"
 
 namespace sluice {
 namespace {
@@ -17,25 +17,6 @@ std::string error_of(const std::string& text) {
     const auto config = parse_config(text, "sluice.conf");
     return config ? "" : config.error().message;
 }
-
-class ScratchDir {
-  public:
-    ScratchDir() {
-        char name[] = "/tmp/sluice-config-XXXXXX";
-        path_ = ::mkdtemp(name);
-    }
-    ~ScratchDir() { std::filesystem::remove_all(path_); }
-    ScratchDir(const ScratchDir&) = delete;
-    ScratchDir& operator=(const ScratchDir&) = delete;
-    const std::string& path() const { return path_; }
-    std::string write(const std::string& name, const std::string& text) const {
-        std::ofstream(path_ + "/" + name, std::ios::binary) << text;
-        return path_ + "/" + name;
-    }
-
-  private:
-    std::string path_;
-};
 
 TEST(Config, EveryKey) {
     const auto config = parse_config(

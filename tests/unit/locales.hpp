@@ -10,6 +10,8 @@
 #include <locale>
 #include <string>
 
+#include "tests/unit/scratch_dir.hpp"
+
 namespace sluice {
 
 /// The C and C++ locale `name` while it lives, and the one before again afterwards.
@@ -31,24 +33,12 @@ class InLocale {
     const std::string& problem() const { return problem_; }
 
   private:
-    struct Folder {
-        std::string path;
-        Folder() {
-            std::string name = std::filesystem::temp_directory_path() / "sluice-locales-XXXXXX";
-            if (mkdtemp(name.data()) != nullptr) path = name;
-        }
-        ~Folder() {
-            if (!path.empty()) std::filesystem::remove_all(path);
-        }
-    };
-
     static bool make(const std::string& name) {
-        static const Folder folder;
-        if (folder.path.empty()) return false;
+        static const ScratchDir folder;
         const std::string::size_type dot = name.find('.');
         if (dot == std::string::npos) return false;
         // A folder for each: the C library remembers what it did not find in one.
-        const std::string where = folder.path + "/for-" + name;
+        const std::string where = folder.path() + "/for-" + name;
         std::filesystem::create_directory(where);
         // 1: made, with warnings
         const std::string command = "localedef --no-archive -i " + name.substr(0, dot) + " -f " +

@@ -14,20 +14,13 @@
 
 #include "common/samples/loss_feed.hpp"
 #include "tests/unit/loss_cases.hpp"
+#include "tests/unit/scratch_dir.hpp"
 
 namespace sluice {
 namespace {
 
 class LogFollowerTest : public testing::Test {
   protected:
-    void SetUp() override {
-        std::string name = std::filesystem::temp_directory_path() / "sluice-follower-XXXXXX";
-        ASSERT_NE(mkdtemp(name.data()), nullptr);
-        folder_ = name;
-        log_ = folder_ + "/log";
-    }
-    void TearDown() override { std::filesystem::remove_all(folder_); }
-
     static void write(const std::string& path, const std::string& text) {
         std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
     }
@@ -58,8 +51,9 @@ class LogFollowerTest : public testing::Test {
         return {};
     }
 
-    std::string folder_;
-    std::string log_;
+    const ScratchDir scratch_;
+    const std::string& folder_ = scratch_.path();
+    const std::string log_ = folder_ + "/log";
 };
 
 TEST_F(LogFollowerTest, FollowsAFileThatAppearsLateAndGrows) {

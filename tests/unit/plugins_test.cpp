@@ -18,6 +18,7 @@
 #include "plugins/slurm/spank_options.hpp"
 #include "plugins/spank/agent/checkpoint.hpp"
 #include "plugins/spank/job_files.hpp"
+#include "tests/unit/scratch_dir.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -153,8 +154,8 @@ TEST(TrackedJob, RefusesWhatIsNoState) {
 }
 
 TEST(JobFiles, WhatAnEarlierJobOfThatIdSaidIsNone) {
-    char folder[] = "/tmp/sluice-unit-XXXXXX";
-    ASSERT_NE(mkdtemp(folder), nullptr);
+    const ScratchDir scratch;
+    const std::string& folder = scratch.path();
     const auto text = [](const std::string& path) {
         std::ifstream file(path);
         return std::string(std::istreambuf_iterator<char>(file), {});
@@ -168,13 +169,12 @@ TEST(JobFiles, WhatAnEarlierJobOfThatIdSaidIsNone) {
     EXPECT_EQ(make_emit_file(folder, "7-a", true), path);
     EXPECT_EQ(text(path), "");
     // Somebody's link is not followed, but taken away with what was there before.
-    std::ofstream(std::string(folder) + "/target") << "kept";
+    std::ofstream(folder + "/target") << "kept";
     unlink(path.c_str());
-    ASSERT_EQ(symlink((std::string(folder) + "/target").c_str(), path.c_str()), 0);
+    ASSERT_EQ(symlink((folder + "/target").c_str(), path.c_str()), 0);
     EXPECT_EQ(make_emit_file(folder, "7-a", false), "");
     EXPECT_EQ(make_emit_file(folder, "7-a", true), path);
-    EXPECT_EQ(text(std::string(folder) + "/target"), "kept");
-    std::filesystem::remove_all(folder);
+    EXPECT_EQ(text(folder + "/target"), "kept");
 }
 
 TEST(JobFiles, EachClusterHasItsOwn) {

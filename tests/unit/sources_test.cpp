@@ -20,6 +20,7 @@
 #include "common/samples/loss_feed.hpp"
 #include "common/samples/mlflow_feed.hpp"
 #include "common/samples/trainer_state.hpp"
+#include "tests/unit/scratch_dir.hpp"
 #include "tests/unit/test_data.hpp"
 
 namespace sluice {
@@ -47,13 +48,6 @@ LossReaderOptions keyed(const std::string& key) {
 /// A folder of its own for each test.
 class Sources : public testing::Test {
   protected:
-    void SetUp() override {
-        std::string name = (fs::temp_directory_path() / "sluice-sources.XXXXXX").string();
-        ASSERT_NE(mkdtemp(name.data()), nullptr);
-        folder_ = name;
-    }
-    void TearDown() override { fs::remove_all(folder_); }
-
     std::string path(const std::string& name) const { return (folder_ / name).string(); }
     void write(const std::string& name, std::string_view text) const {
         fs::create_directories((folder_ / name).parent_path());
@@ -68,7 +62,8 @@ class Sources : public testing::Test {
         return open_file_feed(*parsed, keyed(key));
     }
 
-    fs::path folder_;
+    const ScratchDir scratch_;
+    const fs::path folder_ = scratch_.path();
 };
 
 /// All that a feed has at the moment, and what it says besides.

@@ -11,21 +11,13 @@
 #include <random>
 
 #include "common/store/journal.hpp"
+#include "tests/unit/scratch_dir.hpp"
 
 namespace sluice {
 namespace {
 
 class JournalTest : public testing::Test {
   protected:
-    void SetUp() override {
-        char name[] = "/tmp/sluice-journal-XXXXXX";
-        ASSERT_NE(::mkdtemp(name), nullptr);
-        scratch_ = name;
-        directory_ = scratch_ + "/state";
-        path_ = directory_ + "/jobs";
-    }
-    void TearDown() override { std::filesystem::remove_all(scratch_); }
-
     std::unique_ptr<Journal> open() {
         auto journal = Journal::open(directory_, "jobs");
         EXPECT_TRUE(journal) << journal.error().message;
@@ -37,9 +29,10 @@ class JournalTest : public testing::Test {
     }
     void write(const std::string& text) const { std::ofstream(path_, std::ios::binary) << text; }
 
-    std::string scratch_;
-    std::string directory_;
-    std::string path_;
+    const ScratchDir folder_;
+    const std::string& scratch_ = folder_.path();
+    const std::string directory_ = scratch_ + "/state";
+    const std::string path_ = directory_ + "/jobs";
 };
 
 using Values = std::map<std::string, std::string>;
