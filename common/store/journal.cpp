@@ -214,7 +214,8 @@ class Journal::Impl {
             }
         }
         torn_ = too_long || !rest.empty();
-        if (!rest.empty()) ++damaged_;
+        // Whole but for its end, it counts: the next line that is written would complete it.
+        if (!rest.empty()) take(rest);
         return {};
     }
 
@@ -270,7 +271,12 @@ class Journal::Impl {
         // a minute; an fsync each time would hold up the caller for as long as the disk likes.
         if (const int error = write_all(file_.get(), text); error != 0) {
             torn_ = true;
-            return disk_error(path_, "be written", error);
+            // What is left when outdated lines are gone may fit.
+            if (file_bytes_ <= live_bytes_ || !rewrite())
+                return disk_error(path_, "be written", error);
+            torn_ = false;
+            unsaved_.clear();
+            return {};
         }
         torn_ = false;
         unsaved_.clear();
