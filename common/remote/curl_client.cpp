@@ -100,7 +100,9 @@ class CurlClient final : public HttpClient {
             reply_.status = static_cast<int>(status);
             if (too_long_)
                 reply_.problem = "the reply is longer than " +
-                                 std::to_string(options_.max_body_bytes >> 20) + " MiB";
+                                 std::to_string(options_.max_body_bytes >> 20) +
+                                 " MiB, or its head than " +
+                                 std::to_string(options_.max_head_bytes >> 10) + " KiB";
             else if (code != CURLE_OK)
                 reply_.problem = curl_.easy_strerror(code);
             if (!reply_.problem.empty()) reply_.body.clear();
@@ -132,6 +134,13 @@ class CurlClient final : public HttpClient {
                     set(CURLOPT_HEADERDATA, static_cast<void*>(this));
         if (!options_.certificates.empty())
             good = good && set(CURLOPT_CAINFO, options_.certificates.c_str());
+        // Without encryption a proxy would read the token, or send it on to who knows whom.
+        if (!options_.token.empty() && !url.starts_with("https://"))
+            good = good && set(CURLOPT_NOPROXY, "*");
+#if LIBCURL_VERSION_NUM >= 0x075700
+        // Or it would wait for a thread that looks up a name. Not known before 7.87.
+        set(CURLOPT_QUICK_EXIT, 1L);
+#endif
         if (!options_.token.empty())
             good = good && set(CURLOPT_HTTPAUTH, static_cast<long>(CURLAUTH_BEARER)) &&
                    set(CURLOPT_XOAUTH2_BEARER, options_.token.c_str());

@@ -102,6 +102,7 @@ void MlflowFeed::ask_history() {
 
 void MlflowFeed::forget_history(Poll& out) {
     page_.clear();
+    pages_ = 0;
     known_ = KnownPoints();
     at_zero_ = false;
     out.points.clear();
@@ -153,6 +154,15 @@ void MlflowFeed::take_history(const MlflowReply& reply, double now_s, Poll& out)
         ++rounds_;
         return rest(now_s);
     }
+    if (reply.metrics.empty())
+        return fail("the server names a next page after one without points", now_s);
+    if (pages_ >= most_pages) {
+        return fail("the run has more than " +
+                        std::to_string(std::int64_t{most_pages} * page_size) +
+                        " points of this metric: the rest is not read",
+                    now_s);
+    }
+    ++pages_;
     page_ = reply.next_page;
     known_ = KnownPoints();
     ask_history();

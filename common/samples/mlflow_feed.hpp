@@ -44,6 +44,7 @@ class MlflowFeed final : public LossFeed {
     static constexpr double interval_s = 15;
     static constexpr double longest_interval_s = 600;
     static constexpr int page_size = 500;
+    static constexpr int most_pages = 20'000;  ///< a server may make them up
 
     /// `uri` without a slash at its end.
     MlflowFeed(std::string uri, std::string run, const LossReaderOptions& options,
@@ -79,6 +80,7 @@ class MlflowFeed final : public LossFeed {
     double pause_s_ = interval_s;
     int rounds_ = 0;        ///< of asking for the history
     std::string page_;      ///< the token of the page that is read; empty: the first
+    int pages_ = 0;         ///< before it
     KnownPoints known_;     ///< of this page
     bool at_zero_ = false;  ///< the last point has step 0
     std::optional<std::int64_t> last_step_;
