@@ -136,8 +136,8 @@ Result<GpuGraph> read_topo_matrix(std::string_view text, std::string_view name);
 Result<GpuGraph> read_hwloc_xml(std::string_view text, std::string_view name);
 
 /// One GPU as gres.conf tells it: Links ("-1,2,1,0": direct links to each GPU, -1 itself; may be
-/// empty) and Cores (core indices "0-7"; may be empty). GPUs with equal Cores are taken to share a
-/// NUMA node; nodes are numbered by their lowest core.
+/// empty) and Cores (core indices "0-7"; may be empty). GPUs with cores in common are taken to
+/// share a NUMA node; these are numbered by their lowest core.
 struct GresDevice {
     std::string links;
     std::string cores;

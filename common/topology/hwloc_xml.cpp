@@ -379,12 +379,15 @@ class Machine {
     }
 
     // --- how they are joined
-    int numa_near(std::size_t object) const {
+    int numa_near(std::size_t object) {
+        const auto [known, fresh] = numa_near_.try_emplace(object, -1);
+        if (!fresh) return known->second;
         const std::size_t near = locality_of(object);
-        return near == nowhere ? -1 : numa_of(near);
+        if (near != nowhere) known->second = numa_of(near);
+        return known->second;
     }
 
-    PciPath path_between(std::size_t a, std::size_t b) const {
+    PciPath path_between(std::size_t a, std::size_t b) {
         std::vector<std::size_t> above;  // of a, from the bottom
         for (std::size_t i = objects_[a].parent; i != nowhere; i = objects_[i].parent)
             above.push_back(i);
@@ -491,6 +494,7 @@ class Machine {
     std::vector<Distances> distances_;
     std::vector<std::size_t> gpus_;                          // objects, by GPU
     std::unordered_map<std::size_t, std::size_t> gpu_of_;    // object -> GPU
+    std::unordered_map<std::size_t, int> numa_near_;         // what has been asked for
     std::unordered_map<std::string, std::size_t> by_index_;  // "OSDev:802" -> object
     GpuGraph graph_;
 };

@@ -43,7 +43,8 @@ bool is_digits(std::string_view text) {
 }
 
 bool is_gpu_name(std::string_view word) {
-    return word.starts_with("GPU") && is_digits(word.substr(3));
+    constexpr std::size_t most_digits = 4;
+    return word.starts_with("GPU") && word.size() <= 3 + most_digits && is_digits(word.substr(3));
 }
 
 // ESC [ ... letter. Copied from a screen, the escape character itself may be lost.

@@ -38,7 +38,7 @@ class XmlText {
     Result<Event> open_tag();
     Result<Event> close_tag();
 
-    static constexpr std::size_t most_depth = 256;
+    static constexpr std::size_t most_depth = 64;
 
     std::string_view rest_;
     int line_ = 1;

@@ -350,7 +350,7 @@ TEST(HwlocXml, BrokenFilesNameTheLine) {
     for (const Case& each : cases) EXPECT_EQ(error_of(read_topology(each.text, "f")), each.message);
     std::string deep;
     for (int i = 0; i < 300; ++i) deep += "<object>";
-    EXPECT_EQ(error_of(read_hwloc_xml(deep, "f")), "f:1: elements are nested more than 256 deep");
+    EXPECT_EQ(error_of(read_hwloc_xml(deep, "f")), "f:1: elements are nested more than 64 deep");
 }
 
 TEST(XmlText, EventsAttributesAndEntities) {
@@ -394,6 +394,17 @@ TEST(GresLinks, ZerosMeanUnknown) {
     EXPECT_EQ(fingerprint(*by_cores), "3 SYS,NODE;SYS");
 }
 
+TEST(GresLinks, CoresInCommonAreOneNumaNode) {
+    const auto graph = graph_of_gres({{"", "32-47", ""},
+                                      {"", "0-7", ""},
+                                      {"", "16-23", ""},
+                                      {"", "0-15,18", ""},
+                                      {"", "", ""},
+                                      {"", "40-41", ""}});
+    ASSERT_TRUE(graph.ok()) << error_of(graph);
+    EXPECT_EQ(numa_of(*graph), (std::vector<int>{1, 0, 0, 0, -1, 1}));
+}
+
 TEST(GresLinks, BrokenRowsNameTheGpu) {
     struct Case {
         std::vector<GresDevice> devices;
@@ -406,9 +417,9 @@ TEST(GresLinks, BrokenRowsNameTheGpu) {
         {{{"-1,2", "", ""}, {"2", "", ""}},
          "GPU 1: Links=2 has 1 numbers, write one for each of the 2 GPUs"},
         {{{"-1,x", "", ""}, {"2,-1", "", ""}},
-         "GPU 0: Links=-1,x: \"x\" in place 1: write the number of links, -1 for the GPU itself"},
+         "GPU 0: Links=-1,x: \"x\" for GPU 1: write the number of links, -1 for the GPU itself"},
         {{{"2,-1", "", ""}, {"-1,2", "", ""}},
-         "GPU 0: Links=2,-1: \"-1\" in place 1: write the number of links, -1 for the GPU itself"},
+         "GPU 0: Links=2,-1: \"-1\" for GPU 1: write the number of links, -1 for the GPU itself"},
         {{{"-1,2", "", ""}, {"1,-1", "", ""}},
          "GPU 1: Links= gives 1 to GPU 0, which gives 2 back: both have to be equal"},
         {{{"-1,2", "0-", ""}, {"2,-1", "", ""}},
@@ -439,7 +450,13 @@ TEST(GresConf, BrokenFilesNameTheLine) {
         const char* message;
     };
     const Case cases[] = {
-        {"AutoDetect=nvml\n", "f: has no line Name=gpu"},
+        {"AutoDetect=off\n", "f: has no line Name=gpu"},
+        {"AutoDetect=nvml\n",
+         "f: leaves it to AutoDetect which GPUs there are: \"sluice topo discover\" on such a node "
+         "describes them"},
+        {"Name=gpu AutoDetect=nvml Type=a100\n",
+         "f: leaves it to AutoDetect which GPUs there are: \"sluice topo discover\" on such a node "
+         "describes them"},
         {"Name=gpu Count=0\n", "f:1: Count=0: write a number from 1 to 64"},
         {"Name=gpu Count=40\nName=gpu Count=40\n", "f:2: more than 64 GPUs"},
         {"Name=gpu File=/dev/nvidia[1-\n",
@@ -448,10 +465,12 @@ TEST(GresConf, BrokenFilesNameTheLine) {
         {"NodeName=a Name=gpu Count=1\nNodeName=b Name=gpu Count=1\n",
          "f:2: NodeName=b after NodeName=a: keep one class of nodes in a file"},
         {"Name=gpu Count=2 Links=-1\n",
-         "f: GPU 0: Links=-1 has 1 numbers, write one for each of the 2 GPUs"},
+         "f:1: GPU 0: Links=-1 has 1 numbers, write one for each of the 2 GPUs"},
         {"Name=gpu Type=1g MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap30\n",
          "f:1: the device is a MIG slice: slices have no peer-to-peer links, so no set of them is "
          "better than another"},
+        {"Name=gpu Count=2\n\nName=gpu Count=2 Cores=3-1\n",
+         "f:3: GPU 2: Cores=3-1: \"3-1\" is no core or range of cores: write them like 0-7,16-23"},
     };
     for (const Case& each : cases) EXPECT_EQ(error_of(read_topology(each.text, "f")), each.message);
 }
