@@ -34,6 +34,9 @@ constexpr double missed_fall = 0.6;
 // when the learning rate is taken back, as it mostly is once, at the end.
 constexpr double annealed = 0.2;
 
+// Of single losses, as a share of their spread.
+constexpr double least_noise = 1e-3;
+
 /// The samples in the fit's own units.
 struct Scale {
     double step = 1;
@@ -162,6 +165,8 @@ Candidates candidates(const Points& points, const CurveSamples& samples,
         all.curves.push_back({DecayFit(points, family.exponent, options), family.prior});
         noise = std::min(noise, noise_of(points, samples, all.curves.back().fit));
     }
+    // No loss is as exact: thinning alone leaves a trace in points without noise.
+    noise = std::max(noise, least_noise);
     std::vector<double> excess;
     for (const auto& each : all.curves) {
         const Closeness close = closeness(points, samples, noise, each.fit);
@@ -226,6 +231,19 @@ void estimate_reach(const Candidates& all, const LossCurveOptions& options, Loss
             curve.above[i] = std::max(curve.above[i], curve.above[i - 1]);
         }
     }
+}
+
+/// Where a loss that does not fall is now: its later part, where that lies above the level of all
+/// by more than noise makes of it.
+double level_now(const CurveSamples& samples, double level, double deviation) {
+    constexpr std::size_t least = 4;
+    std::vector<double> late;
+    for (std::size_t i = samples.size() - std::max(least, samples.size() / 4); i < samples.size();
+         ++i)
+        late.push_back(samples[i].loss);
+    const double noise = deviation / std::sqrt(static_cast<double>(late.size()));
+    const double now = median(std::move(late));
+    return now - level > 3 * noise ? now : level;
 }
 
 /// To four digits: an interval is no surer than that, and a record shorter.
@@ -340,10 +358,21 @@ Result<LossCurve> fit_loss_curve(const CurveReservoir& points, const LossCurveOp
     estimate_reach(all, options, curve);
     for (double& reach : curve.below) reach = rounded(reach * scale.loss);
     for (double& reach : curve.above) reach = rounded(reach * scale.loss);
-    std::vector<double> residuals;
-    for (const CurveSample& sample : samples)
-        residuals.push_back(sample.loss - curve.at(sample.step));
-    curve.residual = robust_deviation(residuals);
+    const auto residual = [&] {
+        std::vector<double> residuals;
+        for (const CurveSample& sample : samples)
+            residuals.push_back(sample.loss - curve.at(sample.step));
+        return robust_deviation(std::move(residuals));
+    };
+    curve.residual = residual();
+    if (!curve.falls()) {
+        const double level = curve.at(0);
+        const double risen = level_now(samples, level, curve.residual) - level;
+        curve.b2 += risen;
+        for (double& reach : curve.below) reach = std::max(reach, rounded(risen));
+        for (double& reach : curve.above) reach = std::max(reach, rounded(risen));
+        curve.residual = residual();
+    }
     curve.last_step = static_cast<std::int64_t>(samples.back().step);
     curve.last_loss = curve.at(samples.back().step);
     return curve;

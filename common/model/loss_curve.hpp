@@ -39,7 +39,7 @@ struct LossCurve {
 
     double b0 = 0;        ///< 1 / (loss x step)
     double b1 = 0;        ///< 1 / loss
-    double b2 = 0;        ///< loss: the limit for k -> infinity
+    double b2 = 0;        ///< loss: the limit for k -> infinity; where it does not fall, its level
     double exponent = 1;  ///< c; may be infinite
     Reach below{};        ///< loss from the curve to the lower end of its 80% interval
     Reach above{};        ///< and to the upper end
@@ -50,6 +50,8 @@ struct LossCurve {
     double first_loss = 0;       ///< median of the first three that were finite
     std::int64_t points = 0;     ///< finite points that entered
 
+    /// False where the loss stays as it is or rises: the curve is then level, where it is now.
+    bool falls() const { return b0 > 0; }
     /// Expected loss at a step >= 0.
     double at(double step) const { return decay().at(step) + b2; }
     Decay decay() const { return {b0, b1, exponent}; }

@@ -58,6 +58,13 @@ std::string_view last_part(std::string_view path) {
     return path.substr(path.find_last_of('/') + 1);  // npos + 1 is 0
 }
 
+void known_by_name(std::string_view name, LossSource& source) {
+    if (name.ends_with("trainer_state.json")) source.kind = Kind::trainer_state;
+    if (name.find(".tfevents.") != std::string_view::npos) source.kind = Kind::events;
+    if (name.ends_with(".csv")) source.format = Format::csv;
+    if (name.ends_with(".jsonl")) source.format = Format::json_lines;
+}
+
 class ToldOrRead final : public LossFeed {
   public:
     ToldOrRead(std::unique_ptr<LossFeed> told, std::unique_ptr<LossFeed> read)
@@ -135,9 +142,7 @@ Result<LossSource> parse_loss_source(std::string_view text) {
         return source;
     }
     if (path.empty()) return bad("names no file");
-    if (!prefixed && last_part(path) == "trainer_state.json") source.kind = Kind::trainer_state;
-    if (!prefixed && last_part(path).find(".tfevents.") != std::string_view::npos)
-        source.kind = Kind::events;
+    if (!prefixed) known_by_name(last_part(path), source);
     source.path = std::string(path);
     return source;
 }

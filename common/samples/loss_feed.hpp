@@ -32,7 +32,8 @@ struct LossSource {
     std::string uri;  ///< mlflow: http(s)://HOST[:PORT][/PATH]; empty: of the environment
     std::string run;  ///< mlflow: [A-Za-z0-9_-]{1,64}; empty: of the environment
 };
-/// A path that ends in trainer_state.json, or whose name has ".tfevents." in it, needs no prefix.
+/// A path that ends in .csv, .jsonl or trainer_state.json, or whose name has ".tfevents." in it,
+/// needs no prefix.
 Result<LossSource> parse_loss_source(std::string_view text);
 
 /// Not thread-safe. Never waits for anybody, never follows a symbolic link, reads no FIFO and no

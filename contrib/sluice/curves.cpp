@@ -47,7 +47,9 @@ Result<File> open_log(const std::string& path) {
     if (!file) return bad(std::strerror(errno));
     struct stat status {};
     if (::fstat(::fileno(file.get()), &status) == 0 && S_ISDIR(status.st_mode)) {
-        return bad("is a directory");
+        return bad(
+            "is a directory: tfevents: before it reads event files there, state: the newest "
+            "checkpoint of transformers");
     }
     return file;
 }
@@ -96,6 +98,10 @@ Result<Reading> reading_of(const Options& options) {
         out.source.kind = format.kind;
         out.source.format = format.format;
         out.source.path = operand;
+        if (operand == "-" && format.kind != LossSource::Kind::log) {
+            return {ErrorCode::usage,
+                    "--format " + name + " reads files, not standard input: name one"};
+        }
         return out;
     }
     return {ErrorCode::usage, "--format " + printable(name) +
@@ -107,8 +113,9 @@ using Take = std::function<void(const std::vector<LossPoint>&)>;
 Error no_loss(const std::string& name, const std::vector<std::string>& keys_seen) {
     std::string keys;
     for (const std::string& key : keys_seen) keys += (keys.empty() ? "" : ", ") + key;
-    return {ErrorCode::not_found, "no loss found in " + printable(name, 200) +
-                                      "; keys seen: " + (keys.empty() ? "none" : keys)};
+    return {ErrorCode::not_found,
+            "no loss found in " + printable(name, 200) + "; keys seen: " +
+                (keys.empty() ? "none" : keys + " (--key says which of them is the loss)")};
 }
 
 /// Reads the whole log; `take` gets the points as they come. not_found, with the names that were
@@ -138,6 +145,15 @@ Status read_log(const std::string& path, const LossReaderOptions& options, const
     pass_on();
     if (found) return {};
     return no_loss(path, reader.keys_seen());
+}
+
+/// What a job's agent would not read, though we do.
+void note_difference(const std::string& path) {
+    struct stat status {};
+    if (path == "-" || ::lstat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return;
+    std::fprintf(stderr, "sluice: %s: in a job this is not read: it is %s\n",
+                 printable(path, 200).c_str(),
+                 S_ISLNK(status.st_mode) ? "a symbolic link" : "no ordinary file");
 }
 
 /// The same for what is no log: as the agent reads it, until nothing more is to be had.
@@ -172,6 +188,7 @@ Status read_losses(const Reading& reading, const Take& take) {
         case LossSource::Kind::log: {
             LossReaderOptions options = reading.options;
             options.format = reading.source.format;
+            note_difference(reading.source.path);
             return read_log(reading.source.path, options, take);
         }
         case LossSource::Kind::events:
@@ -278,6 +295,12 @@ std::string shown(double value) {
     return {text.data(), end.ptr};
 }
 
+/// Two values with as many digits as tell them apart.
+std::pair<std::string, std::string> shown_apart(double a, double b) {
+    if (shown(a) != shown(b)) return {shown(a), shown(b)};
+    return {format_number(a), format_number(b)};
+}
+
 std::string shown_step(double step) {
     return std::isfinite(step) ? format_fixed(step, 0) : "never";
 }
@@ -297,9 +320,9 @@ void print_curve(const LossCurve& curve) {
     const Forecast now = forecast_loss(curve, static_cast<double>(curve.last_step));
     std::printf("curve   loss(k) = %s, from %lld losses\n", formula(curve).c_str(),
                 static_cast<long long>(curve.points));
-    std::printf("now     step %lld: %s, single losses scatter by %s\n",
+    std::printf("now     step %lld: %s, single losses scatter by %s%s\n",
                 static_cast<long long>(curve.last_step), shown_interval(now).c_str(),
-                shown(curve.residual).c_str());
+                shown(curve.residual).c_str(), curve.falls() ? "" : "; it does not fall");
 }
 
 /// Prints the answers; not_found where the target is never reached.
@@ -319,9 +342,11 @@ Status answer(const LossCurve& curve, const Question& question, bool json) {
         const std::optional<Forecast> reached = forecast_step(curve, *question.target);
         json_put(out, "target", json_target(*question.target, reached));
         if (!reached) {
-            status = {ErrorCode::not_found, "a loss of " + shown(*question.target) +
-                                                " is never reached: the curve falls to " +
-                                                shown(curve.b2)};
+            const auto [target, limit] =
+                shown_apart(*question.target, curve.falls() ? curve.b2 : curve.at(0));
+            status = {ErrorCode::not_found,
+                      "a loss of " + target + " is never reached: the curve " +
+                          (curve.falls() ? "falls to " : "is level at ") + limit};
         } else if (!json) {
             std::printf("target  %s: %s\n", shown(*question.target).c_str(),
                         shown_steps(*reached).c_str());
@@ -347,6 +372,7 @@ Status answer(const LossCurve& curve, const Question& question, bool json) {
 }  // namespace
 
 std::string formula(const LossCurve& curve) {
+    if (!curve.falls()) return shown(curve.at(0)) + ", level";
     const std::string limit = " + " + shown(curve.b2);
     if (curve.exponent == 1)
         return "1 / (" + shown(curve.b0) + " k + " + shown(curve.b1) + ")" + limit;

@@ -18,6 +18,9 @@
 namespace sluice::cli {
 namespace {
 
+// Those that every reader of JSON tells apart.
+constexpr std::int64_t most_steps = std::int64_t{1} << 53;
+
 struct Told {
     std::optional<double> loss;
     std::optional<std::int64_t> step;
@@ -32,12 +35,15 @@ Result<Told> told_of(const Arguments& words) {
                                                ": write loss=NUMBER and, if there is one, "
                                                "step=WHOLE_NUMBER"};
         };
-        if (text.starts_with("loss=")) {
+        if ((text.starts_with("loss=") && told.loss) || (text.starts_with("step=") && told.step)) {
+            return bad("is the second one");
+        } else if (text.starts_with("loss=")) {
             told.loss = parse_number(text.substr(5));
             if (!told.loss) return bad("has no number");
         } else if (text.starts_with("step=")) {
             told.step = parse_integer(text.substr(5));
-            if (!told.step || *told.step < 0) return bad("has no whole number from 0");
+            if (!told.step || *told.step < 0 || *told.step > most_steps)
+                return bad("has no whole number from 0 to 2^53");
         } else {
             return bad("is not known");
         }

@@ -196,24 +196,64 @@ Json json_cpus(const GpuGraph& graph, GpuSet set) {
     return out;
 }
 
-void print_pick_json(const GpuGraph& graph, const std::vector<RankedSet>& ranked,
-                     const std::string& why) {
+/// Of a job that nothing is known of, relative to computing alone.
+double step_on(const BestSets& sets, GpuSet set) {
+    PlacementShape shape;
+    shape.gpus = shape.most_per_node = set.size();
+    shape.nodes = 1;
+    shape.slowest_gbps = sets.bandwidth(set).total_gbps;
+    return PriorStepTime()(shape);
+}
+
+/// What --why sets beside the chosen one.
+struct Compared {
+    const char* key;
+    const char* title;
+    GpuSet set;
+    GpuSet free;
+};
+
+std::vector<Compared> compared(const BestSets& sets, GpuSet free, int count) {
+    GpuSet first;
+    for (const int gpu : free.indices()) {
+        if (first.size() < count) first.insert(gpu);
+    }
+    const GpuSet all = GpuSet::first(sets.size());
+    return {{"first_free", "first free ones", first, free},
+            {"idle", "on the idle node", *sets.best(all, count), all}};
+}
+
+void print_pick_json(const GpuGraph& graph, const BestSets& sets,
+                     const std::vector<RankedSet>& ranked, GpuSet free, const std::string& why,
+                     bool in_numbers) {
     const Json out = json_object();
+    const auto put_set = [&](const Json& object, GpuSet set, GpuSet of) {
+        json_put(object, "gpus", json_set(set));
+        put_bandwidth(object, sets.bandwidth(set));
+        if (!in_numbers) return;
+        json_put(object, "step", json_number(step_on(sets, set)));
+        json_put(object, "left", json_number(sets.left_gbps(of - set)));
+    };
     const RankedSet& chosen = ranked.front();
-    json_put(out, "gpus", json_set(chosen.set));
+    put_set(out, chosen.set, free);
     json_put(out, "pci_bus_ids", json_pci_bus_ids(graph, chosen.set));
     json_put(out, "cpus", json_cpus(graph, chosen.set));
     json_put(out, "mixed", json_bool(chosen.mixed));
-    put_bandwidth(out, chosen.bandwidth);
     json_put(out, "why", json_text(why));
     Json alternatives = json_array();
     for (std::size_t i = 1; i < ranked.size(); ++i) {
         Json entry = json_object();
-        json_put(entry, "gpus", json_set(ranked[i].set));
-        put_bandwidth(entry, ranked[i].bandwidth);
+        put_set(entry, ranked[i].set, free);
         json_add(alternatives, std::move(entry));
     }
     json_put(out, "alternatives", std::move(alternatives));
+    if (in_numbers) {
+        for (const Compared& each : compared(sets, free, chosen.set.size())) {
+            Json entry = json_object();
+            put_set(entry, each.set, each.free);
+            json_put(out, each.key, std::move(entry));
+        }
+    }
     std::puts(json_line(out.get()).c_str());
 }
 
@@ -236,31 +276,22 @@ void print_pick(const GpuGraph& graph, const std::vector<RankedSet>& ranked,
 void print_criteria(const BestSets& sets, const std::vector<RankedSet>& ranked, GpuSet free) {
     const auto row = [&](const char* title, GpuSet set, GpuSet left) {
         const SetBandwidth bandwidth = sets.bandwidth(set);
-        PlacementShape shape;
-        shape.gpus = shape.most_per_node = set.size();
-        shape.nodes = 1;
-        shape.slowest_gbps = bandwidth.total_gbps;
         std::printf("%-18s%-14s%-14s%-11s%-7s%s\n", title, to_string(set).c_str(),
                     format_number(bandwidth.bottleneck_gbps).c_str(),
                     format_number(bandwidth.total_gbps).c_str(),
-                    format_fixed(PriorStepTime()(shape), 2).c_str(),
+                    format_fixed(step_on(sets, set), 2).c_str(),
                     format_fixed(sets.left_gbps(left), 0).c_str());
     };
     std::printf("\n%-18s%-14s%-14s%-11s%-7s%s\n", "", "GPUs", "slowest edge", "all rings", "step",
                 "left for others");
-    const int count = ranked.front().set.size();
     for (const RankedSet& each : ranked)
         row(&each == &ranked.front() ? "chosen" : "runner-up", each.set, free - each.set);
-    GpuSet first;
-    for (const int gpu : free.indices()) {
-        if (first.size() < count) first.insert(gpu);
-    }
-    row("first free ones", first, free - first);
-    const GpuSet all = GpuSet::first(sets.size());
-    const GpuSet best = *sets.best(all, count);
-    row("on the idle node", best, all - best);
+    for (const Compared& each : compared(sets, free, ranked.front().set.size()))
+        row(each.title, each.set, each.free - each.set);
     std::printf(
-        "step: time of a step, relative to computing alone, of a job that nothing is known of\n");
+        "step: time of a step, relative to computing alone, of a job that nothing is known of; "
+        "left: "
+        "GB/s\n");
 }
 
 }  // namespace
@@ -310,10 +341,9 @@ int pick(const Arguments& arguments) {
     const auto must = set_option(*options, "--must", GpuSet());
     if (!must) return fail("pick", must.error());
     if (*count > graph->size()) {
-        return fail("pick", {ErrorCode::not_found,
-                             std::to_string(*count) + " GPUs wanted, the node has " +
-                                 std::to_string(graph->size()) +
-                                 " (MIG slices are not counted: they have no peer-to-peer links)"});
+        return fail("pick",
+                    {ErrorCode::not_found, std::to_string(*count) + " GPUs wanted, the node has " +
+                                               std::to_string(graph->size())});
     }
     const auto sets = BestSets::compile(*graph);
     if (!sets) return fail("pick", sets.error());
@@ -322,7 +352,7 @@ int pick(const Arguments& arguments) {
     if (!ranked) return fail("pick", ranked.error());
     const std::string why = explain(*graph, *ranked);
     if (options->has("--json"))
-        print_pick_json(*graph, *ranked, why);
+        print_pick_json(*graph, **sets, *ranked, *free, why, options->has("--why"));
     else
         print_pick(*graph, *ranked, why);
     if (options->has("--why") && !options->has("--json")) print_criteria(**sets, *ranked, *free);

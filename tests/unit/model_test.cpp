@@ -99,6 +99,26 @@ TEST(LossCurve, RecoversParametersThroughNoiseAndSpikes) {
     }
 }
 
+// A form that has held is not expected to fail, and thinning is no failure.
+TEST(LossCurve, ExactPointsLeaveLittleOpen) {
+    for (const double exponent : {0.5, 1.0, std::numeric_limits<double>::infinity()}) {
+        LossCurve truth;
+        truth.exponent = exponent;
+        truth.b1 = 1 / 3.0;
+        truth.b0 = truth.b1 / 400;
+        truth.b2 = 2;
+        Points points;
+        for (std::int64_t step = 0; step < 3000; step += 10)
+            points.push_back({step, truth.at(static_cast<double>(step))});
+        const auto curve = fit_loss_curve(points);
+        ASSERT_TRUE(curve.ok());
+        const Forecast later = forecast_loss(*curve, 6000);
+        EXPECT_NEAR(later.value, truth.at(6000), 0.01) << exponent;
+        EXPECT_GT(later.low, truth.at(6000) - 0.05) << exponent;
+        EXPECT_LT(later.high, truth.at(6000) + 0.05) << exponent;
+    }
+}
+
 // Real losses leave their curves, these do not: without that part of the interval.
 TEST(LossCurve, ItsIntervalsHoldAsOftenAsTheySay) {
     LossCurveOptions options;
@@ -401,15 +421,37 @@ TEST(LossCurve, AWarmUpIsSkipped) {
     EXPECT_NEAR(curve->at(5000), truth.at(5000), 1e-2);
 }
 
-TEST(LossCurve, ARisingLossIsAFlatCurve) {
-    Points points;
-    for (std::int64_t step = 0; step < 100; ++step) {
-        points.push_back({step, 2 + 0.01 * static_cast<double>(step)});
+TEST(LossCurve, ARisingLossIsALevelCurveWhereItIsNow) {
+    std::mt19937_64 random(5);
+    std::normal_distribution<double> normal;
+    for (const double noise : {0.0, 0.05}) {
+        Points points;
+        for (std::int64_t step = 0; step < 100; ++step)
+            points.push_back({step, 2 + 0.01 * static_cast<double>(step) + noise * normal(random)});
+        const auto curve = fit_loss_curve(points);
+        ASSERT_TRUE(curve.ok());
+        EXPECT_FALSE(curve->falls());
+        EXPECT_EQ(curve->at(0), curve->at(99));
+        const Forecast now = forecast_loss(*curve, 99);
+        EXPECT_NEAR(now.value, 2.88, 0.05);
+        EXPECT_LT(now.low, 2.99);
+        EXPECT_GT(now.high, 2.99);
+        EXPECT_FALSE(forecast_step(*curve, 1).has_value());
+        EXPECT_FALSE(forecast_flat(*curve, 0.01).has_value());
     }
-    const auto curve = fit_loss_curve(points);
-    ASSERT_TRUE(curve.ok());
-    EXPECT_NEAR(curve->at(0), curve->at(99), 0.2);
-    EXPECT_FALSE(forecast_step(*curve, 1).has_value());
+}
+
+TEST(LossCurve, NoiseAloneIsLevelWhereAllOfItIs) {
+    std::mt19937_64 random(6);
+    std::normal_distribution<double> normal;
+    for (int round = 0; round < 20; ++round) {
+        Points points;
+        for (std::int64_t step = 0; step < 400; ++step)
+            points.push_back({step, 2 + 0.1 * normal(random)});
+        const auto curve = fit_loss_curve(points);
+        ASSERT_TRUE(curve.ok());
+        EXPECT_NEAR(curve->at(399), 2, 0.03) << round;
+    }
 }
 
 TEST(LossCurve, SaysThatItCannotSayYet) {

@@ -114,6 +114,12 @@ TEST(LossSource, Parses) {
     EXPECT_EQ(events->path, "runs");
     EXPECT_EQ(parse_loss_source("a/events.out.tfevents.1.host")->kind, LossSource::Kind::events);
     EXPECT_EQ(parse_loss_source("a/trainer_state.json")->kind, LossSource::Kind::trainer_state);
+    EXPECT_EQ(parse_loss_source("a/backup-trainer_state.json")->kind,
+              LossSource::Kind::trainer_state);
+    EXPECT_EQ(parse_loss_source("a/metrics.csv")->format, LossReaderOptions::Format::csv);
+    EXPECT_EQ(parse_loss_source("log.jsonl")->format, LossReaderOptions::Format::json_lines);
+    EXPECT_EQ(parse_loss_source("jsonl:a.csv")->format, LossReaderOptions::Format::json_lines);
+    EXPECT_EQ(parse_loss_source("a.csv/log")->format, LossReaderOptions::Format::automatic);
     EXPECT_EQ(parse_loss_source("state:out")->kind, LossSource::Kind::trainer_state);
     EXPECT_EQ(parse_loss_source("csv:trainer_state.json")->kind, LossSource::Kind::log);
     const auto run = parse_loss_source("mlflow:5f3a@https://ml.example.org/a/");
@@ -513,6 +519,28 @@ TEST(MlflowFeed, ReadsPagesAndThenOnlyWhatIsNew) {
     EXPECT_EQ(m.server->asked.size(), 4U);
     EXPECT_EQ(m.feed->last_step(), 3);
     EXPECT_EQ(m.feed->keys_seen(), (std::vector<std::string>{"val_loss", "loss"}));
+}
+
+TEST(MlflowFeed, PagesComeToAnEnd) {
+    Mlflow empty = mlflow();
+    empty.server->say(run_reply);
+    empty.server->say("{\"metrics\":[],\"next_page_token\":\"a\"}");
+    EXPECT_NE(drain(*empty.feed, 0).problem.find("after one without points"), std::string::npos);
+    EXPECT_FALSE(empty.feed->poll(1).waiting);
+
+    Mlflow endless = mlflow();
+    endless.server->say(run_reply);
+    std::size_t points = 0;
+    std::string problem;
+    for (int page = 0; problem.empty() && page < 2 * MlflowFeed::most_pages; ++page) {
+        endless.server->say("{\"metrics\":[" + metric("2", page) + "],\"next_page_token\":\"" +
+                            std::to_string(page) + "\"}");
+        const LossFeed::Poll news = endless.feed->poll(0);
+        points += news.points.size();
+        problem = news.problem;
+    }
+    EXPECT_NE(problem.find("more than 10000000 points"), std::string::npos) << problem;
+    EXPECT_GE(points, static_cast<std::size_t>(MlflowFeed::most_pages));
 }
 
 TEST(MlflowFeed, TakesAnotherHistoryFromItsBeginning) {
