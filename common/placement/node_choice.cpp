@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <unordered_map>
 
 #include "common/placement/assignment.hpp"
@@ -69,16 +70,40 @@ void drop_dominated(std::vector<Option>& options) {
     options.swap(kept);
 }
 
-/// What it costs to take these sets of these nodes, which meet `hops` levels of switches up.
-NodePlacement placement_of(const std::vector<std::pair<int, Option>>& taken, int hops,
-                           const StepTimeOf& step_time, const NodeChoiceOptions& options) {
+/// Of nodes that share `shared` switches, the deepest of which has `deepest` above it.
+int hops_between(std::size_t deepest, std::size_t shared) {
+    return deepest == 0 ? 0 : static_cast<int>(deepest - shared) + 1;
+}
+
+using Taken = std::vector<std::pair<const NodeOffer*, Option>>;
+
+/// The deepest and the one that shares least with it are the farthest apart. That one shares with
+/// it what all share.
+int hops_of(const Taken& taken) {
+    if (taken.size() < 2) return 0;
+    const auto& first = taken.front().first->switches;
+    std::size_t shared = first.size();
+    std::size_t deepest = 0;
+    for (const auto& [offer, way] : taken) {
+        const auto& switches = offer->switches;
+        deepest = std::max(deepest, switches.size());
+        const auto common =
+            std::mismatch(first.begin(), first.end(), switches.begin(), switches.end());
+        shared = std::min(shared, static_cast<std::size_t>(common.first - first.begin()));
+    }
+    return hops_between(deepest, shared);
+}
+
+/// What it costs to take these sets of these nodes.
+NodePlacement placement_of(const Taken& taken, const StepTimeOf& step_time,
+                           const NodeChoiceOptions& options) {
     NodePlacement placement;
     PlacementShape& shape = placement.shape;
     shape.nodes = static_cast<int>(taken.size());
-    shape.hops = shape.nodes > 1 ? hops : 0;
+    shape.hops = hops_of(taken);
     double slowest = no_rate;
-    for (const auto& [node, way] : taken) {
-        placement.nodes.push_back({node, way.set});
+    for (const auto& [offer, way] : taken) {
+        placement.nodes.push_back({offer->node, way.set});
         placement.broken += way.broken;
         shape.gpus += way.set.size();
         shape.most_per_node = std::max(shape.most_per_node, way.set.size());
@@ -228,23 +253,32 @@ class Search {
     }
 
     /// Tries these offers, which share `depth` switches, and each of the parts below them.
-    void descend(std::vector<int> pool, std::size_t depth) {
-        if (pool.size() < counts_.size()) return;
-        std::vector<std::pair<int, std::vector<int>>> parts;
-        std::size_t deepest = depth;
+    void descend(std::vector<int> offers, std::size_t depth) {
+        if (offers.size() < counts_.size()) return;
+        std::vector<std::vector<int>> parts;
         std::unordered_map<int, std::size_t> part_of;
-        for (const int position : pool) {
+        std::set<std::size_t, std::greater<>> lengths;
+        for (const int position : offers) {
             const auto& switches = offer(position).switches;
-            deepest = std::max(deepest, switches.size());
+            lengths.insert(switches.size());
             if (switches.size() <= depth) continue;
             const auto [entry, fresh] = part_of.try_emplace(switches[depth], parts.size());
-            if (fresh) parts.push_back({switches[depth], {}});
-            parts[entry->second].second.push_back(position);
+            if (fresh) parts.emplace_back();
+            parts[entry->second].push_back(position);
         }
-        const bool same = parts.size() == 1 && parts.front().second.size() == pool.size();
-        const int hops = deepest == 0 ? 0 : static_cast<int>(deepest - depth) + 1;
-        if (!same) try_pool({std::move(pool), hops});
-        for (auto& [number, part] : parts) descend(std::move(part), depth + 1);
+        // How far nodes are apart goes by the deepest of them: without the deepest of all, others
+        // may be nearer.
+        for (const std::size_t deepest : lengths) {
+            std::erase_if(offers,
+                          [&](int position) { return offer(position).switches.size() > deepest; });
+            const auto within = [&](const std::vector<int>& part) {
+                return std::includes(part.begin(), part.end(), offers.begin(), offers.end());
+            };
+            // What is below one switch is looked at there.
+            if (std::none_of(parts.begin(), parts.end(), within))
+                try_pool({offers, hops_between(deepest, depth)});
+        }
+        for (auto& part : parts) descend(std::move(part), depth + 1);
     }
 
     void try_pool(const Pool& pool) {
@@ -291,7 +325,7 @@ class Search {
         std::vector<std::pair<int, const Option*>> chosen;
         for (std::size_t i = 0; i < counts_.size(); ++i)
             chosen.emplace_back(nodes[i].second, option(nodes[i].second, 0, least));
-        weigh(chosen, pool.hops);
+        weigh(chosen);
     }
 
     /// The |counts| nodes that break least for each count are enough: were another one used, one of
@@ -328,19 +362,19 @@ class Search {
             if (!way) return;
             chosen.emplace_back(position, way);
         }
-        weigh(chosen, pool.hops);
+        weigh(chosen);
     }
 
-    void weigh(std::vector<std::pair<int, const Option*>>& chosen, int hops) {
+    void weigh(std::vector<std::pair<int, const Option*>>& chosen) {
         const auto required = std::count_if(chosen.begin(), chosen.end(), [this](const auto& each) {
             return offer(each.first).required;
         });
         if (required < required_) return;
         std::sort(chosen.begin(), chosen.end());
-        std::vector<std::pair<int, Option>> taken;
+        Taken taken;
         taken.reserve(chosen.size());
-        for (const auto& [position, way] : chosen) taken.emplace_back(offer(position).node, *way);
-        NodePlacement placement = placement_of(taken, hops, step_time_, options_);
+        for (const auto& [position, way] : chosen) taken.emplace_back(&offer(position), *way);
+        NodePlacement placement = placement_of(taken, step_time_, options_);
         if (placement.step_time < fastest_step_time_ * (1 - rounding)) {
             fastest_step_time_ = placement.step_time;
             fastest_gbps_ = placement.shape.slowest_gbps;
@@ -367,6 +401,18 @@ class Search {
 };
 
 }  // namespace
+
+void set_apart_unknown(std::vector<std::vector<int>>& switches) {
+    std::size_t longest = 0;
+    int next = 0;
+    for (const auto& list : switches) {
+        longest = std::max(longest, list.size());
+        for (const int number : list) next = std::max(next, number + 1);
+    }
+    for (auto& list : switches) {
+        if (list.empty()) list.assign(longest, next++);
+    }
+}
 
 double PriorStepTime::operator()(const PlacementShape& shape) const {
     double time = 1;
@@ -395,20 +441,11 @@ std::optional<NodePlacement> choose_nodes(std::span<const NodeOffer> offers,
 
 NodePlacement assess(std::span<const NodeOffer> offers, std::span<const GpuSet> sets,
                      const StepTimeOf& step_time, const NodeChoiceOptions& options) {
-    std::vector<std::pair<int, Option>> taken;
-    std::size_t shared = offers.empty() ? 0 : offers.front().switches.size();
-    std::size_t deepest = 0;
-    for (std::size_t i = 0; i < offers.size(); ++i) {
-        const NodeOffer& offer = offers[i];
-        taken.emplace_back(offer.node, option_of(*offer.sets, offer.free, sets[i]));
-        deepest = std::max(deepest, offer.switches.size());
-        const auto& first = offers.front().switches;
-        const auto common =
-            std::mismatch(first.begin(), first.end(), offer.switches.begin(), offer.switches.end());
-        shared = std::min(shared, static_cast<std::size_t>(common.first - first.begin()));
-    }
-    const int hops = deepest > 0 ? static_cast<int>(deepest - shared) + 1 : 0;
-    return placement_of(taken, hops, step_time, options);
+    Taken taken;
+    taken.reserve(offers.size());
+    for (std::size_t i = 0; i < offers.size(); ++i)
+        taken.emplace_back(&offers[i], option_of(*offers[i].sets, offers[i].free, sets[i]));
+    return placement_of(taken, step_time, options);
 }
 
 std::vector<std::vector<int>> spreads(int gpus, int per_node, int least_nodes, int most_nodes) {

@@ -30,9 +30,16 @@ struct NodeOffer {
     GpuSet free;                     ///< those that the request may use
     bool required = false;           ///< has to be part of any placement
     /// Switches above it from the top of the network down, by any numbers; nodes of equal lists
-    /// share their last switch. Empty where the network is unknown; else outlives the call.
+    /// share their last switch. Lists may differ in length. Empty where the network is unknown;
+    /// else outlives the call.
     std::span<const int> switches;
 };
+
+/// For NodeOffer::switches, by node, where the description of a network leaves out some nodes:
+/// gives each of them (an empty list) as many switches of its own as the longest list has. It then
+/// shares none with any other node and is as far from all as the network reaches. Where all lists
+/// are empty they stay so.
+void set_apart_unknown(std::vector<std::vector<int>>& switches);
 
 /// What a step-time model is asked about.
 struct PlacementShape {
@@ -40,7 +47,10 @@ struct PlacementShape {
     int nodes = 0;
     int most_per_node = 0;    ///< GPUs of the job on the node where it has most
     double slowest_gbps = 0;  ///< least total() of the sets of two GPUs and more; 0 without any
-    /// Levels of switches between its nodes: 1 under one switch; 0: unknown, or one node.
+    /// Levels of switches between the two of its nodes that are farthest apart, counted from the
+    /// deeper one: the longer of their lists, less the switches they share, and 1. So 1 under one
+    /// switch, and a level more than the longer list has where they share none; 0 on one node, or
+    /// where all their lists are empty (unknown). Other nodes do not matter.
     int hops = 0;
     double network_share = 1;  ///< least BestSets::network_share() of its nodes; 1 on one node
 };

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/placement/node_choice.hpp"
 #include "plugins/slurm/release.hpp"
 #include "plugins/slurm/slurm.hpp"
 
@@ -33,14 +34,10 @@ std::optional<std::string> switches_text(const node_record_t* node) {
 std::vector<std::vector<int>> switches_of_nodes() {
     std::vector<std::vector<int>> switches(static_cast<std::size_t>(node_record_count));
     std::map<std::string, int, std::less<>> numbers;
-    bool any = false;
     for (std::size_t i = 0; i < switches.size(); ++i) {
         const node_record_t* node = node_record_table_ptr[i];
         if (!node) continue;
         const auto text = switches_text(node);
-        // Without a topology no node has an address, and the first tells.
-        if (!text && !any) return {};
-        any = true;
         if (!text) continue;
         for (std::size_t end = 0; end != std::string::npos;) {
             end = text->find('.', end + 1);
@@ -49,6 +46,8 @@ std::vector<std::vector<int>> switches_of_nodes() {
             switches[i].push_back(known.first->second);
         }
     }
+    if (numbers.empty()) return {};
+    set_apart_unknown(switches);
     return switches;
 }
 

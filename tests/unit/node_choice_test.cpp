@@ -289,6 +289,84 @@ TEST(NodeChoice, NodesUnderOneSwitchGoTogether) {
     EXPECT_EQ(choose_nodes(offers, std::vector<int>{8, 8, 8, 8}, PriorStepTime{})->shape.hops, 2);
 }
 
+TEST(NodeChoice, EqualsTheBestWhereSwitchListsDifferInLength) {
+    const auto dgx1 = table("dgx1-v100.topo-m.txt");
+    const auto pairs = table("nvlink-pairs8.topo-m.txt");
+    const auto small = table_of_text(std::string(one_nic));
+    const BestSets* const classes[] = {dgx1.get(), pairs.get(), small.get()};
+    const std::vector<std::vector<int>> lists{{},     {0},       {0, 1},    {0, 2}, {0, 1, 3},
+                                              {0, 1}, {0, 2, 4}, {0, 1, 3}, {9},    {9, 8}};
+    const std::vector<std::vector<int>> requests{{2, 2}, {1, 1}, {2, 1}, {1, 1, 1}, {3, 2, 1}};
+    std::mt19937 dice(23);
+    int possible = 0;
+    for (int round = 0; round < 1500; ++round) {
+        std::vector<NodeOffer> offers;
+        for (int i = 0; i < 5; ++i) {
+            const BestSets* const sets = classes[dice() % 3];
+            const GpuSet free = GpuSet(dice() & dice()) & GpuSet::first(sets->size());
+            offers.push_back({i, sets, free, dice() % 12 == 0, lists[dice() % lists.size()]});
+        }
+        const auto& counts = requests[dice() % requests.size()];
+        const NodeChoiceOptions options{round % 3 * 0.2, round % 2 == 1};
+        const StepTimeOf time = PriorStepTime{round % 4 * 2.0, 12.5};
+        const double least = BruteForce(offers, counts, time, options).least();
+        const auto found = choose_nodes(offers, counts, time, options);
+        ASSERT_EQ(found.has_value(), least != HUGE_VAL) << "round " << round;
+        if (!found) continue;
+        ++possible;
+        EXPECT_NEAR(found->cost, least, 1e-9) << "round " << round;
+        // As far as two of them are apart, and as assess() says.
+        std::vector<NodeOffer> nodes;
+        std::vector<GpuSet> sets;
+        for (const NodeShare& share : found->nodes) {
+            nodes.push_back(offers[static_cast<std::size_t>(share.node)]);
+            sets.push_back(share.set);
+        }
+        int farthest = 0;
+        for (const NodeOffer& a : nodes) {
+            for (const NodeOffer& b : nodes) {
+                const auto longer = std::max(a.switches.size(), b.switches.size());
+                const auto common = std::mismatch(a.switches.begin(), a.switches.end(),
+                                                  b.switches.begin(), b.switches.end());
+                const auto shared = common.first - a.switches.begin();
+                if (longer == 0 || a.node == b.node) continue;
+                farthest =
+                    std::max(farthest, static_cast<int>(longer) + 1 - static_cast<int>(shared));
+            }
+        }
+        EXPECT_EQ(found->shape.hops, farthest) << "round " << round;
+        const NodePlacement again = assess(nodes, sets, time, options);
+        EXPECT_EQ(again.shape.hops, farthest);
+        EXPECT_NEAR(again.cost, found->cost, 1e-9);
+    }
+    EXPECT_GT(possible, 500);
+}
+
+TEST(NodeChoice, NodesThatTheNetworkLeavesOutAreFarFromAll) {
+    std::vector<std::vector<int>> switches{{0, 1}, {}, {0, 2}, {}};
+    set_apart_unknown(switches);
+    const auto dgx1 = table("dgx1-v100.topo-m.txt");
+    std::vector<NodeOffer> offers;
+    for (int i = 0; i < 4; ++i)
+        offers.push_back(
+            {i, dgx1.get(), GpuSet::first(8), false, switches[static_cast<std::size_t>(i)]});
+    const auto hops = [&](std::size_t a, std::size_t b) {
+        const std::vector<NodeOffer> nodes{offers[a], offers[b]};
+        const std::vector<GpuSet> sets(2, GpuSet::first(8));
+        return assess(nodes, sets, PriorStepTime{}).shape.hops;
+    };
+    EXPECT_EQ(hops(0, 2), 2);
+    EXPECT_EQ(hops(0, 1), 3);
+    EXPECT_EQ(hops(1, 3), 3);
+    const auto found = choose_nodes(offers, std::vector<int>{8, 8}, PriorStepTime{});
+    EXPECT_EQ(found->nodes[0].node, 0);
+    EXPECT_EQ(found->nodes[1].node, 2);
+
+    std::vector<std::vector<int>> unknown(3);
+    set_apart_unknown(unknown);
+    EXPECT_EQ(unknown, std::vector<std::vector<int>>(3));
+}
+
 TEST(NodeChoice, NothingWhereNothingFits) {
     const auto dgx1 = table("dgx1-v100.topo-m.txt");
     std::vector<NodeOffer> offers{{0, dgx1.get(), GpuSet::first(3), false, {}},
