@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <random>
 
@@ -172,6 +173,117 @@ TEST(NodeChoice, EqualsTheBestOfAllPlacements) {
             EXPECT_TRUE(nodes.back().free.contains(share.set));
         }
         EXPECT_NEAR(assess(nodes, sets, time, options).cost, found->cost, 1e-9);
+    }
+    EXPECT_GT(possible, 200);
+}
+
+/// Two GPUs that exchange so much.
+std::shared_ptr<const BestSets> pair_of(int gbps) {
+    return table_of_text("SluiceTopology=1 Gpus=2\nGpu=0\nGpu=1\nPair=0-1 Links=1 Gbps=" +
+                         std::to_string(gbps) + "\n");
+}
+
+TEST(NodeChoice, LargeJobsOfDifferentShares) {
+    const auto plain = table_of_text("SluiceTopology=1 Gpus=8\n");
+    const auto fast = table("dgx1-v100.topo-m.txt");
+    for (const std::size_t size : {16U, 63U, 100U, 1000U}) {
+        std::vector<NodeOffer> offers;
+        for (std::size_t i = 0; i < size + 20; ++i)
+            offers.push_back({static_cast<int>(i), plain.get(), GpuSet::first(8), false, {}});
+        std::vector<int> counts(size, 8);
+        counts.back() = 4;
+        const auto found = choose_nodes(offers, counts, PriorStepTime{});
+        ASSERT_TRUE(found) << size;
+        EXPECT_EQ(found->shape.gpus, static_cast<int>(size) * 8 - 4);
+        EXPECT_EQ(found->nodes.back().node, static_cast<int>(size) - 1);
+        // Nodes that are alike cost no more because there are many.
+        EXPECT_LE(found->steps, 10 * static_cast<long>(size)) << size;
+        // Two of another class beside them.
+        offers[1].sets = offers[2].sets = fast.get();
+        const auto mixed = choose_nodes(offers, counts, PriorStepTime{});
+        ASSERT_TRUE(mixed) << size;
+        EXPECT_LE(mixed->steps, 20 * static_cast<long>(size)) << size;
+    }
+}
+
+TEST(NodeChoice, ManyNodesOfManyRates) {
+    std::vector<std::shared_ptr<const BestSets>> classes;
+    for (int gbps = 25; gbps < 85; ++gbps) classes.push_back(pair_of(gbps));
+    std::vector<NodeOffer> offers;
+    for (int i = 0; i < 20'000; ++i) {
+        const auto place = static_cast<std::size_t>(std::max(59 - i, 0));
+        offers.push_back({i, classes[place].get(), GpuSet::first(2), false, {}});
+    }
+    const auto found = choose_nodes(offers, std::vector<int>(64, 2), PriorStepTime{});
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->fastest_gbps, 25);
+    EXPECT_LE(found->steps, 100'000);
+    const auto few = choose_nodes(offers, std::vector<int>(3, 2), PriorStepTime{});
+    EXPECT_EQ(few->shape.slowest_gbps, 82);
+    EXPECT_LE(few->steps, 100'000);
+}
+
+TEST(NodeChoice, NodesThatAllDifferTakeBoundedSteps) {
+    const auto dgx1 = table("dgx1-v100.topo-m.txt");
+    const auto pairs = table("nvlink-pairs8.topo-m.txt");
+    const auto nvswitch = table_of_text(std::string(switched));
+    const BestSets* const classes[] = {dgx1.get(), pairs.get(), nvswitch.get()};
+    std::mt19937 dice(31);
+    std::vector<std::vector<int>> switches;
+    std::vector<NodeOffer> offers;
+    for (int i = 0; i < 5'000; ++i) switches.push_back({0, i / 400, i / 40});
+    for (int i = 0; i < 5'000; ++i) {
+        const GpuSet free = i % 3 == 0 ? GpuSet::first(8) : GpuSet(1 + dice() % 255);
+        offers.push_back(
+            {i, classes[dice() % 3], free, false, switches[static_cast<std::size_t>(i)]});
+    }
+    std::vector<int> counts;
+    for (int i = 0; i < 400; ++i) counts.push_back(8 - i % 8);
+    NodeChoiceOptions options{0.1, true};
+    const auto found = choose_nodes(offers, counts, PriorStepTime{}, options);
+    ASSERT_TRUE(found);
+    EXPECT_LE(found->steps, 3 * options.most_steps);
+    // More of them only improve it.
+    options.most_steps = 10'000;
+    const auto hurried = choose_nodes(offers, counts, PriorStepTime{}, options);
+    ASSERT_TRUE(hurried);
+    EXPECT_LT(hurried->steps, found->steps);
+    EXPECT_LE(found->cost, hurried->cost);
+    EXPECT_EQ(found->fastest_step_time, hurried->fastest_step_time);
+}
+
+TEST(NodeChoice, TheFastestIsFoundInAnyCase) {
+    const auto dgx1 = table("dgx1-v100.topo-m.txt");
+    const auto pairs = table("nvlink-pairs8.topo-m.txt");
+    const auto small = table_of_text(std::string(one_nic));
+    const BestSets* const classes[] = {dgx1.get(), pairs.get(), small.get()};
+    const std::vector<std::vector<int>> lists{{}, {0, 1}, {0, 2}, {0, 1, 3}};
+    const std::vector<std::vector<int>> requests{{4}, {2, 2}, {2, 1}, {3, 3, 1}, {4, 2, 2, 1}};
+    std::mt19937 dice(41);
+    int possible = 0;
+    for (int round = 0; round < 600; ++round) {
+        std::vector<NodeOffer> offers;
+        for (int i = 0; i < 5; ++i) {
+            const BestSets* const sets = classes[dice() % 3];
+            const GpuSet free = GpuSet(dice()) & GpuSet::first(sets->size());
+            offers.push_back({i, sets, free, dice() % 8 == 0, lists[dice() % lists.size()]});
+        }
+        const auto& counts = requests[dice() % requests.size()];
+        NodeChoiceOptions options{0, false};
+        const StepTimeOf time = PriorStepTime{};
+        // Without a weight the least cost is the shortest time.
+        const double least = BruteForce(offers, counts, time, options).least();
+        options.most_steps = 0;
+        const auto found = choose_nodes(offers, counts, time, options);
+        ASSERT_EQ(found.has_value(), least != HUGE_VAL) << "round " << round;
+        if (!found) continue;
+        ++possible;
+        EXPECT_NEAR(std::log(found->step_time), least, 1e-9) << "round " << round;
+        EXPECT_EQ(found->fastest_step_time, found->step_time);
+        options.most_step_time = found->step_time;
+        EXPECT_TRUE(choose_nodes(offers, counts, time, options));
+        options.most_step_time = found->step_time * 0.999;
+        EXPECT_FALSE(choose_nodes(offers, counts, time, options));
     }
     EXPECT_GT(possible, 200);
 }
@@ -390,38 +502,76 @@ TEST(NodeChoice, WaysToSpread) {
     EXPECT_EQ(spreads(0, 8, 1, 4), Spreads{});
 }
 
-TEST(Assignment, EqualsTheBestOfAllPermutations) {
+TEST(Assignment, EqualsTheBestOfAllDistributions) {
     std::mt19937 dice(5);
-    for (int round = 0; round < 200; ++round) {
-        const int rows = 1 + static_cast<int>(dice() % 4);
-        const int columns = rows + static_cast<int>(dice() % 3);
-        std::vector<std::vector<double>> cost(static_cast<std::size_t>(rows));
-        for (auto& row : cost) {
-            for (int i = 0; i < columns; ++i) row.push_back(static_cast<int>(dice() % 21) - 10);
+    int possible = 0;
+    for (int round = 0; round < 1000; ++round) {
+        std::vector<int> rows(1 + dice() % 3);
+        for (int& each : rows) each = static_cast<int>(dice() % 4);
+        std::vector<ColumnGroup> groups(1 + dice() % 4);
+        std::vector<std::int64_t> cost;
+        for (ColumnGroup& group : groups) {
+            group = {static_cast<int>(dice() % 4), dice() % 4 == 0};
+            for (std::size_t kind = 0; kind < rows.size(); ++kind)
+                cost.push_back(dice() % 4 == 0 ? impossible : dice() % 10);
         }
-        const auto at = [&](int row, int column) {
-            return cost[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)];
-        };
-        std::vector<int> order(static_cast<std::size_t>(columns));
-        std::iota(order.begin(), order.end(), 0);
-        double least = HUGE_VAL;
-        do {
-            double sum = 0;
-            for (int row = 0; row < rows; ++row)
-                sum += at(row, order[static_cast<std::size_t>(row)]);
-            least = std::min(least, sum);
-        } while (std::next_permutation(order.begin(), order.end()));
-        double sum = 0;
-        std::vector<int> used;
-        const auto chosen = assign(rows, columns, at);
-        for (int row = 0; row < rows; ++row) {
-            sum += at(row, chosen[static_cast<std::size_t>(row)]);
-            used.push_back(chosen[static_cast<std::size_t>(row)]);
+        // One row after the other, in each group that has room: used columns of first groups, cost.
+        std::vector<std::size_t> kinds;
+        for (std::size_t kind = 0; kind < rows.size(); ++kind)
+            kinds.insert(kinds.end(), static_cast<std::size_t>(rows[kind]), kind);
+        std::pair<int, std::int64_t> best{1, 0};
+        auto left = groups;
+        const std::function<void(std::size_t, int, std::int64_t)> try_rest =
+            [&](std::size_t row, int firsts, std::int64_t sum) {
+                if (row == kinds.size()) {
+                    best = std::min(best, {-firsts, sum});
+                    return;
+                }
+                for (std::size_t group = 0; group < groups.size(); ++group) {
+                    const std::int64_t here = cost[group * rows.size() + kinds[row]];
+                    if (left[group].columns == 0 || here == impossible) continue;
+                    --left[group].columns;
+                    try_rest(row + 1, firsts + groups[group].first, sum + here);
+                    ++left[group].columns;
+                }
+            };
+        try_rest(0, 0, 0);
+
+        long steps = 0;
+        const auto taken = distribute(rows, groups, cost, steps, 1'000'000);
+        ASSERT_EQ(taken.has_value(), best.first <= 0) << "round " << round;
+        if (!taken) continue;
+        ++possible;
+        std::pair<int, std::int64_t> got{0, 0};
+        std::vector<int> placed(rows.size());
+        for (std::size_t group = 0; group < groups.size(); ++group) {
+            int used = 0;
+            for (std::size_t kind = 0; kind < rows.size(); ++kind) {
+                const int here = (*taken)[group * rows.size() + kind];
+                if (here == 0) continue;
+                used += here;
+                placed[kind] += here;
+                got.second += here * cost[group * rows.size() + kind];
+            }
+            EXPECT_LE(used, groups[group].columns);
+            if (groups[group].first) got.first -= used;
         }
-        std::sort(used.begin(), used.end());
-        EXPECT_EQ(std::unique(used.begin(), used.end()), used.end());
-        EXPECT_EQ(sum, least);
+        EXPECT_EQ(placed, rows);
+        EXPECT_EQ(got, best) << "round " << round;
     }
+    EXPECT_GT(possible, 200);
+}
+
+TEST(Assignment, EndsWhenItsStepsAreUsedUp) {
+    const std::vector<int> rows{3, 3};
+    const std::vector<ColumnGroup> groups{{4, false}, {4, false}};
+    const std::vector<std::int64_t> cost{1, 2, 2, 1};
+    long steps = 0;
+    EXPECT_TRUE(distribute(rows, groups, cost, steps, 1000));
+    EXPECT_LE(steps, 100);
+    steps = 0;
+    EXPECT_FALSE(distribute(rows, groups, cost, steps, 5));
+    EXPECT_GT(steps, 5);
 }
 
 }  // namespace
