@@ -119,28 +119,44 @@ bool time_lookups(const BestSets& table) {
     return microseconds <= most_lookup_us;
 }
 
-void time_choices(const std::vector<Table>& tables, int nodes, bool trust_model) {
+/// "8+4", "63x8+4"
+std::string name_of(const std::vector<int>& shape) {
+    std::string name;
+    for (auto next = shape.begin(); next != shape.end();) {
+        const auto end = std::find_if(next, shape.end(), [&](int each) { return each != *next; });
+        if (!name.empty()) name += "+";
+        if (end - next > 2) name += std::to_string(end - next) + "x";
+        name += std::to_string(*next);
+        if (end - next == 2) name += "+" + std::to_string(*next);
+        next = end;
+    }
+    return name;
+}
+
+/// With `racks`, 40 nodes to a switch and 10 of those to the next.
+void time_choices(const std::vector<Table>& tables, int nodes, bool racks, bool trust_model,
+                  const std::vector<std::vector<int>>& shapes) {
     std::mt19937 dice(seed);
+    std::vector<std::vector<int>> switches;
+    for (int i = 0; i < nodes; ++i)
+        switches.push_back(racks ? std::vector<int>{0, i / 400, i / 40} : std::vector<int>());
     std::vector<NodeOffer> offers;
     for (int i = 0; i < nodes; ++i) {
         const Table& table = tables[dice() % tables.size()];
         GpuSet free = GpuSet(dice()) & GpuSet::first(table->size());
         // A third of the nodes is idle.
         if (i % 3 == 0) free = GpuSet::first(table->size());
-        offers.push_back({i, table.get(), free, false, {}});
+        offers.push_back({i, table.get(), free, false, switches[static_cast<std::size_t>(i)]});
     }
     NodeChoiceOptions options;
     options.trust_model = trust_model;
-    const std::vector<std::vector<int>> shapes{{1}, {2}, {4}, {8}, {8, 8}, {8, 4}};
     for (const auto& shape : shapes) {
         std::optional<NodePlacement> found;
         const double seconds = median_seconds(
             tries, [&] { found = choose_nodes(offers, shape, PriorStepTime(), options); });
-        std::string counts;
-        for (const int count : shape) counts += (counts.empty() ? "" : "+") + std::to_string(count);
-        std::printf("over %5d nodes of %zu classes, %-5s %-9s %10.1f us%s\n", nodes, tables.size(),
-                    counts.c_str(), trust_model ? "by model" : "", seconds * 1e6,
-                    found ? "" : "   (none)");
+        std::printf("over %5d nodes of %2zu classes%s, %-19s %-9s %10.1f us%s\n", nodes,
+                    tables.size(), racks ? " in racks" : "", name_of(shape).c_str(),
+                    trust_model ? "by model" : "", seconds * 1e6, found ? "" : "   (none)");
     }
 }
 
@@ -217,7 +233,16 @@ int main() {
     bool kept = time_lookups(*tables.front());
     kept &= time_lookups(*compile(switched16));
     for (const bool trust_model : {false, true}) {
-        for (const int nodes : {1'000, 10'000}) time_choices(tables, nodes, trust_model);
+        for (const int nodes : {1'000, 10'000})
+            time_choices(tables, nodes, false, trust_model, {{1}, {2}, {4}, {8}, {8, 8}, {8, 4}});
+    }
+    std::vector<int> full(64, 8);
+    full.back() = 4;
+    std::vector<int> sizes;
+    for (const int size : {8, 4, 2, 1}) sizes.insert(sizes.end(), 16, size);
+    for (const int nodes : {1'000, 20'000}) {
+        for (const auto& kinds : {std::vector<Table>{tables.front()}, tables})
+            time_choices(kinds, nodes, true, false, {{2}, {8, 8}, full, sizes});
     }
     kept &= time_loading(matrices, 10'000);
     // Two of the classes with 16 GPUs: an NVSwitch and a PCIe machine.
