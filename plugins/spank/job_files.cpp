@@ -53,8 +53,10 @@ std::string job_files_folder(uid_t user) {
 std::string job_name_for_files(const std::string& job, const std::string& cluster,
                                const std::string& conf) {
     std::uint32_t hash = 0x811c9dc5;  // FNV-1a
-    for (const char c : cluster + '\n' + conf)
-        hash = (hash ^ static_cast<unsigned char>(c)) * 0x01000193;
+    std::string named = cluster;
+    named += '\n';
+    named += conf;
+    for (const char c : named) hash = (hash ^ static_cast<unsigned char>(c)) * 0x01000193;
     std::array<char, 8> digits{};
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), hash, 16);
     return job + "-" + std::string(digits.data(), end.ptr);
