@@ -182,17 +182,21 @@ std::optional<Token> TokenReader::take_count(const Number& number) {
 // one, and nobody can tell what the number is.
 void TokenReader::take_thousands(const Number& number, Token& token) {
     if (at(number.end) != ',' || !is_digit(at(number.end + 1))) return;
+    token.clean = false;
+    const bool first_group = number.end - position_ <= 3 && at(position_) != '0';
+    if (!first_group || number.end < list_end_) return;
     std::size_t end = number.end;
     double value = number.value;
     while (at(end) == ',' && skip_digits(end + 1) == end + 4) {
         value = value * 1000 + static_cast<double>(*parse_integer(line_.substr(end + 1, 3)));
         end += 4;
     }
-    const bool first_group = number.end - position_ <= 3 && at(position_) != '0';
-    if (!first_group || end == number.end || (at(end) == ',' && is_digit(at(end + 1)))) {
-        token.clean = false;
+    if (end == number.end) return;
+    if (at(end) == ',' && is_digit(at(end + 1))) {
+        list_end_ = end;
         return;
     }
+    token.clean = true;
     token.grouped = true;
     if (at(end) == '.' && is_digit(at(end + 1))) {
         const std::size_t fraction = skip_digits(end + 1);

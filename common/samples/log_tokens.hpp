@@ -78,6 +78,8 @@ class TokenReader {
     std::size_t position_ = 0;
     std::size_t run_begin_ = 0;  ///< the words so far that may become a name
     std::size_t run_end_ = 0;
+    /// Up to here groups of three digits go on, and are a list: what follows them is none.
+    std::size_t list_end_ = 0;
 };
 
 }  // namespace sluice::log

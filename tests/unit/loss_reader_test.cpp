@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ctime>
 #include <cwctype>
+#include <limits>
 #include <random>
 
 #include "common/base/loss_key.hpp"
@@ -309,6 +311,39 @@ TEST(LossReader, TakesLinearTimeWhateverTheLine) {
         reader.feed(text + "\n" + text, points);  // a line, and one without an end
         reader.finish(points);
         EXPECT_LE(points.size(), 2u) << piece;
+    }
+}
+
+/// Processor time to read the line, in seconds: the least of a few tries, as others run beside.
+double time_to_read(const std::string& line) {
+    double least = std::numeric_limits<double>::infinity();
+    for (int tries = 0; tries < 3; ++tries) {
+        LossReaderOptions options;
+        options.max_keys_seen = 1;
+        options.max_line_bytes = line.size() + 2;
+        LossReader reader(options);
+        Points points;
+        const std::clock_t begin = std::clock();
+        reader.feed(line, points);
+        reader.finish(points);
+        least = std::min(least, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
+    }
+    return least;
+}
+
+// Ids of tokens, printed as a list, look like one long number until its end.
+TEST(LossReader, TakesTwiceTheTimeForALineTwiceAsLong) {
+    constexpr std::size_t bytes = std::size_t{16} * 1024;
+    for (const char* piece : {"000,", "111,", "1,", "1,234 ", "a=1,", "((((", "\":", "[[", "%|",
+                              ": : :", "7", "1:2:3:", "1/2/3/", "is ", "-", ".5", "a(", "\t"}) {
+        std::string line = "loss ";
+        const auto grow_to = [&](std::size_t size) {
+            while (line.size() < size) line += piece;
+            return time_to_read(line + "1\n");
+        };
+        const double once = std::max(grow_to(bytes), 1e-4);
+        // 16 where it is linear, 256 where it is quadratic
+        EXPECT_LT(grow_to(16 * bytes) / once, 64) << piece;
     }
 }
 
