@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "common/base/text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -13,17 +14,26 @@ char lower(char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
+/// Digits with an optional sign; what is too large becomes the largest that can be added to a
+/// length.
+std::int64_t exponent_of(std::string_view text) {
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 2;
+    const bool negative = text.starts_with('-');
+    if (negative || text.starts_with('+')) text.remove_prefix(1);
+    const std::int64_t size = std::min(parse_integer(text).value_or(most), most);
+    return negative ? -size : size;
+}
+
 // from_chars leaves the value untouched when it is out of range: decide by hand which end it is.
-// `digits` has no sign.
-double out_of_range(std::string_view digits) {
-    const std::size_t exponent = digits.find_first_of("eE");
-    if (exponent != std::string_view::npos) {
-        const bool negative_exponent = exponent + 1 < digits.size() && digits[exponent + 1] == '-';
-        return negative_exponent ? 0.0 : std::numeric_limits<double>::infinity();
-    }
-    return digits.find_first_not_of("0.") < digits.find('.')
-               ? std::numeric_limits<double>::infinity()
-               : 0.0;
+// `number` has no sign, and is 0.d... * 10^n for a digit d that is not 0 and an n far from 0.
+double out_of_range(std::string_view number) {
+    const std::size_t end = std::min(number.find_first_of("eE"), number.size());
+    const std::size_t point = std::min(number.find('.'), end);
+    const std::size_t first = number.find_first_of("123456789");
+    std::int64_t n = first < point ? static_cast<std::int64_t>(point - first)
+                                   : -static_cast<std::int64_t>(first - point - 1);
+    if (end < number.size()) n += exponent_of(number.substr(end + 1));
+    return n > 0 ? std::numeric_limits<double>::infinity() : 0.0;
 }
 
 }  // namespace

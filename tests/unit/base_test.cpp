@@ -45,6 +45,21 @@ TEST(Text, NumbersHaveTheWholeGrammar) {
     EXPECT_EQ(parse_number("1e-400"), 0.0);
     EXPECT_EQ(parse_number(std::string(400, '9')), std::numeric_limits<double>::infinity());
     EXPECT_EQ(parse_number("0." + std::string(400, '0') + "1"), 0.0);
+    // the digits and the exponent count together
+    const double infinity = std::numeric_limits<double>::infinity();
+    const std::string zeros(400, '0');
+    EXPECT_EQ(parse_number("1" + zeros + "e-5"), infinity);
+    EXPECT_EQ(parse_number("-1" + zeros + ".5E-05"), -infinity);
+    EXPECT_EQ(parse_number("0" + zeros + "12.5e400"), infinity);
+    EXPECT_EQ(parse_number("0." + zeros + "1e+5"), 0.0);
+    EXPECT_EQ(parse_number("." + zeros + "1e+750"), infinity);
+    EXPECT_EQ(parse_number("1" + zeros + "e-800"), 0.0);
+    EXPECT_EQ(parse_number("1" + zeros + "e-400"), 1.0);
+    EXPECT_EQ(parse_number("0." + zeros + "1e401"), 1.0);
+    EXPECT_EQ(parse_number("1" + zeros + "e-99999999999999999999"), 0.0);
+    EXPECT_EQ(parse_number("0." + zeros + "1e99999999999999999999"), infinity);
+    EXPECT_EQ(parse_number("1e9223372036854775807"), infinity);
+    EXPECT_EQ(parse_number("0e999"), 0.0);
     for (const char* text : {"", "-", "+-1", "--1", ".", "e5", "1e", "1,5", "0x1p3", "nan(1)", "1 ",
                              " 1", "1.2.3", "infin"})
         EXPECT_FALSE(parse_number(text)) << text;
