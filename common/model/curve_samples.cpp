@@ -146,7 +146,6 @@ double robust_deviation(std::vector<double> residuals) {
 }
 
 void CurveReservoir::add(CurveSamples& samples, double step, double loss) {
-    if (step < 0) return;
     while (!samples.empty() && samples.back().last >= step) samples.pop_back();
     if (!(std::fabs(loss) < largest_loss)) return;
     if (samples.size() >= max_samples) make_room(samples);
@@ -155,7 +154,7 @@ void CurveReservoir::add(CurveSamples& samples, double step, double loss) {
 
 void CurveReservoir::add(const LossPoint& point) {
     // a summary among steps has no place in the curve
-    if (point.step) {
+    if (point.step && *point.step >= 0 && *point.step <= max_step) {
         ++with_step_;
         add(by_step_, static_cast<double>(*point.step), point.loss);
     }

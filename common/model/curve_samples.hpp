@@ -32,8 +32,8 @@ class CurveReservoir {
     /// was restarted there: what came after it is gone.
     void add(const LossPoint& point);
 
-    /// By rising step. Points without a step are numbered where most have none, and left out where
-    /// most have one.
+    /// By rising step. Points without a step from 0 to max_step are numbered where most have none,
+    /// and left out where most have one.
     const CurveSamples& samples() const;
 
   private:

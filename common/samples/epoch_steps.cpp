@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/samples/loss_point.hpp"
+
 namespace sluice::log {
 namespace {
-
-constexpr double most = 9007199254740992.0;  // 2^53
 
 bool similar(std::int64_t a, std::int64_t b) {
     if (a == 0 || b == 0) return a == b;
@@ -67,14 +67,14 @@ std::int64_t EpochSteps::over_epochs(const LineReading& reading,
         if (again || (epochs != 0 && count.length > 0)) {
             const double before =
                 static_cast<double>(count.before) + epochs * static_cast<double>(count.length);
-            if (before > most) return step;
+            if (before > static_cast<double>(max_step)) return step;
             count.before = static_cast<std::int64_t>(std::max(0.0, before));
         }
     }
     if (epoch) count.epoch = epoch;
     count.step = step;
     count.total = reading.total;
-    return count.before + step;
+    return count.before + step <= max_step ? count.before + step : step;
 }
 
 }  // namespace sluice::log

@@ -73,7 +73,7 @@ bool EventFeed::read(File& file, int folder, Poll& out) {
     }
     const std::string_view there(bytes.data(), static_cast<std::size_t>(count));
     const EventScan scan = scan_events(there, [&](const EventScalar& scalar) {
-        last_step_ = std::max(last_step_.value_or(0), scalar.step);
+        if (scalar.step) last_step_ = std::max(last_step_.value_or(0), *scalar.step);
         switch (chosen_.ask(scalar.tag)) {
             case log::ChosenLoss::Answer::no:
                 return;

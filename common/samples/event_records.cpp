@@ -5,6 +5,8 @@
 #include <bit>
 #include <optional>
 
+#include "common/samples/loss_point.hpp"
+
 namespace sluice {
 namespace {
 
@@ -151,7 +153,7 @@ std::optional<double> tensor_scalar(std::string_view message) {
     return std::nullopt;
 }
 
-void read_value(std::string_view message, std::int64_t step,
+void read_value(std::string_view message, std::optional<std::int64_t> step,
                 const std::function<void(const EventScalar&)>& take) {
     EventScalar scalar{step, {}, 0};
     std::optional<double> value;
@@ -168,12 +170,13 @@ void read_value(std::string_view message, std::int64_t step,
 
 void read_event(std::string_view message, const std::function<void(const EventScalar&)>& take) {
     // The step may stand behind the summary.
-    std::int64_t step = 0;
+    std::optional<std::int64_t> step = 0;
     for (Fields fields(message); const auto field = fields.next();) {
         if (field->id == 2 && field->type == Field::Type::varint)
             step = static_cast<std::int64_t>(field->number);
     }
-    if (step < 0) return;
+    if (*step < 0) return;
+    if (*step > max_step) step.reset();
     for (Fields fields(message); const auto field = fields.next();) {
         if (field->id != 5 || field->type != Field::Type::bytes) continue;
         for (Fields values(field->bytes); const auto value = values.next();) {

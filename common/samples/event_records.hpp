@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,8 +28,8 @@ std::uint32_t crc32c(std::string_view bytes);
 std::uint32_t masked_crc32c(std::string_view bytes);
 
 struct EventScalar {
-    std::int64_t step = 0;
-    std::string_view tag;  ///< part of the bytes that were scanned
+    std::optional<std::int64_t> step;  ///< nothing where it is above max_step: a time, mostly
+    std::string_view tag;              ///< part of the bytes that were scanned
     double value = 0;
 };
 

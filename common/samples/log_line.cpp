@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/samples/log_tokens.hpp"
+#include "common/samples/loss_point.hpp"
 
 namespace sluice::log {
 namespace {
@@ -154,8 +155,8 @@ class LineReader {
 }  // namespace
 
 std::optional<std::int64_t> as_step(double value) {
-    constexpr double exact = 9007199254740992.0;  // 2^53
-    if (!(value >= 0 && value <= exact) || std::floor(value) != value) return std::nullopt;
+    if (!(value >= 0 && value <= static_cast<double>(max_step)) || std::floor(value) != value)
+        return std::nullopt;
     return static_cast<std::int64_t>(value);
 }
 

@@ -35,7 +35,7 @@ struct LineReading {
 
 LineReading read_line(std::string_view line, NameTable& names);
 
-/// A number as a step: a whole number >= 0 that a double holds exactly.
+/// A number as a step: a whole number from 0 to max_step.
 std::optional<std::int64_t> as_step(double value);
 
 }  // namespace sluice::log

@@ -2,11 +2,10 @@
 #include "common/samples/log_tokens.hpp"
 
 #include "common/base/text.hpp"
+#include "common/samples/loss_point.hpp"
 
 namespace sluice::log {
 namespace {
-
-constexpr std::int64_t largest_count = std::int64_t{1} << 53;
 
 bool is_digit(char c) {
     return c >= '0' && c <= '9';
@@ -139,7 +138,7 @@ std::optional<Token> TokenReader::take_endless_count(const Number& number) {
         return std::nullopt;
     }
     const auto done = parse_integer(line_.substr(begin, number.end - begin));
-    if (!done || *done > largest_count) return std::nullopt;
+    if (!done || *done > max_step) return std::nullopt;
     Token token;
     token.kind = Token::Kind::count;
     token.name = take_run();
@@ -165,7 +164,7 @@ std::optional<Token> TokenReader::take_count(const Number& number) {
     if (date) return std::nullopt;
     const auto done = parse_integer(line_.substr(begin, number.end - begin));
     const auto total = parse_integer(line_.substr(total_begin, end - total_begin));
-    if (!done || !total || *total < 1 || *done > *total || *total > largest_count) {
+    if (!done || !total || *total < 1 || *done > *total || *total > max_step) {
         return std::nullopt;
     }
     Token token;

@@ -16,7 +16,7 @@ namespace {
 using namespace sluice;
 
 struct Scalar {
-    std::int64_t step = 0;
+    std::optional<std::int64_t> step;
     std::string tag;
     std::uint64_t value = 0;  ///< its bits: nan equals itself
     friend bool operator==(const Scalar&, const Scalar&) = default;
@@ -37,7 +37,7 @@ Found scan_pieces(std::string_view file, std::uint32_t seed) {
         if (found.used <= there) {
             const auto scan =
                 scan_events(file.substr(found.used, there - found.used), [&](const EventScalar& s) {
-                    demand(s.step >= 0);
+                    demand(!s.step || (*s.step >= 0 && *s.step <= max_step));
                     found.scalars.push_back(
                         {s.step, std::string(s.tag), std::bit_cast<std::uint64_t>(s.value)});
                 });

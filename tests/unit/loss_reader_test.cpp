@@ -379,6 +379,12 @@ TEST(LossReader, TakesStepsFromEpochsWhereTheLogSaysHowLongTheyAre) {
     EXPECT_EQ(shown(read("steps_per_epoch: 1e300\n{'loss': 2.5, 'epoch': 2}\n")), "[null,2.5] ");
 }
 
+TEST(LossReader, StepsOverEpochsStayWhatARecordHolds) {
+    EXPECT_EQ(shown(read("epoch 1 step 9007199254740000 loss 3\n"
+                         "epoch 2 step 9007199254739999 loss 2\n")),
+              "[9007199254740000,3] [9007199254739999,2] ");
+}
+
 TEST(LossReader, KeepsTheCountsOfSeveralFormatsApart) {
     // a count within epochs, and another one below it
     EXPECT_EQ(shown(read("Epoch [1][50/2931] loss: 3\nepoch 003: 5 / 356 loss=2.5\n"

@@ -392,6 +392,19 @@ TEST(LossCurve, PointsWithoutAStepAreNumbered) {
     EXPECT_EQ(mixed->points, 100);
 }
 
+// Times in nanoseconds, or somebody's -1: a double does not hold them, nor does a record.
+TEST(LossCurve, WhatIsNoStepIsNumbered) {
+    const Truth truth;
+    for (const std::int64_t offset :
+         {std::numeric_limits<std::int64_t>::max() - 99, max_step + 1, std::int64_t{-1000}}) {
+        Points points = points_of(truth, 100, 1);
+        for (LossPoint& point : points) *point.step += offset;
+        const auto curve = fit_loss_curve(points);
+        ASSERT_TRUE(curve.ok()) << offset;
+        EXPECT_EQ(curve->last_step, 99) << offset;
+    }
+}
+
 TEST(LossCurve, NanAndInfAreLeftOut) {
     const Truth truth;
     Points points = points_of(truth, 100, 10);

@@ -364,6 +364,19 @@ TEST_F(Sources, EventFilesBringTheMostExactLoss) {
     EXPECT_EQ(none->keys_seen().size(), 4U);
 }
 
+// Who logs the time as a step has none: no record could hold it.
+TEST_F(Sources, EventsFarAboveAllStepsHaveNone) {
+    constexpr std::int64_t most = std::int64_t{1} << 53;
+    write("events.out.tfevents.1", event(most - 1, "loss", 4) + event(most, "loss", 3) +
+                                       event(most + 1, "loss", 2) +
+                                       event(1700000000000000000, "loss", 1) +
+                                       event(std::numeric_limits<std::int64_t>::max(), "loss", 0));
+    const auto feed = open("tfevents:" + folder_.string());
+    EXPECT_EQ(shown(drain(*feed).points),
+              "[9007199254740991,4] [9007199254740992,3] [null,2] [null,1] [null,0] ");
+    EXPECT_EQ(feed->last_step(), most);
+}
+
 TEST_F(Sources, EventFileWithABrokenPlaceSaysWhere) {
     const std::string first = event(1, "loss", 2.5F);
     write("events.out.tfevents.1", first + std::string(100, '\0'));
