@@ -56,9 +56,10 @@ void EventFeed::list(const PlainFile& folder, double now_s) {
             files.push_back({std::move(name), 0, {}});
     }
     files_ = std::move(files);
+    next_ = 0;
 }
 
-bool EventFeed::read(File& file, int folder, Poll& out) {
+bool EventFeed::read(File& file, int folder, Poll& out, std::size_t& bytes_read) {
     const PlainFile open = open_plain(file.name, false, folder);
     file.problem = open.problem;
     if (!open.descriptor.is_open()) return false;
@@ -72,6 +73,7 @@ bool EventFeed::read(File& file, int folder, Poll& out) {
         return false;
     }
     const std::string_view there(bytes.data(), static_cast<std::size_t>(count));
+    bytes_read += there.size();
     const EventScan scan = scan_events(there, [&](const EventScalar& scalar) {
         if (scalar.step) last_step_ = std::max(last_step_.value_or(0), *scalar.step);
         switch (chosen_.ask(scalar.tag)) {
@@ -112,12 +114,17 @@ LossFeed::Poll EventFeed::poll(double now_s) {
     } else if (files_.empty()) {
         files_.push_back({path_, 0, {}});
     }
-    for (File& file : files_) {
-        result.more = read(file, folder, result);
+    std::size_t bytes = 0;
+    while (next_ < files_.size() && bytes < enough_bytes) {
+        if (read(files_[next_], folder, result, bytes)) break;  // to its end before the next one
+        ++next_;
+    }
+    result.more = next_ < files_.size();
+    if (!result.more) next_ = 0;
+    for (const File& file : files_) {
         if (!file.problem.empty())
             result.problem =
                 place.folder ? printable(file.name) + ": " + file.problem : file.problem;
-        if (result.more) break;  // the files are read one after the other
     }
     return result;
 }

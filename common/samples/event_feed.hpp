@@ -20,6 +20,9 @@ class EventFeed final : public LossFeed {
   public:
     /// Of more files in a folder the latest are read.
     static constexpr std::size_t max_files = 256;
+    /// Bytes from which on a poll() begins no other file: the rest comes with the next. An event
+    /// with a loss has more than ten.
+    static constexpr std::size_t enough_bytes = std::size_t{256} * 1024;
 
     EventFeed(std::string path, const LossReaderOptions& options)
         : path_(std::move(path)), chosen_(options) {}
@@ -38,12 +41,14 @@ class EventFeed final : public LossFeed {
 
     /// Takes note of the files that are new in the folder, where it has changed.
     void list(const PlainFile& folder, double now_s);
-    /// Reads a piece of one file. True when there may be more of it.
-    bool read(File& file, int folder, Poll& out);
+    /// Reads a piece of one file; its size is added to `bytes_read`. True when there may be more of
+    /// it.
+    bool read(File& file, int folder, Poll& out, std::size_t& bytes_read);
 
     const std::string path_;
     log::ChosenLoss chosen_;
     std::vector<File> files_;  ///< in order
+    std::size_t next_ = 0;     ///< where the last poll left off; 0: it came to the end
     timespec listed_{};        ///< when the folder had changed last
     double list_again_s_ = 0;  ///< at the latest
     std::optional<std::int64_t> last_step_;

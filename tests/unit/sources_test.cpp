@@ -400,6 +400,30 @@ TEST_F(Sources, EventFileOfAMillionLosses) {
     EXPECT_EQ(drain(*feed).points.size(), 100000U);
 }
 
+TEST_F(Sources, ManyEventFilesComeInPortions) {
+    constexpr std::size_t files = 40;
+    constexpr std::size_t each = 4000;
+    std::string text;
+    for (std::size_t i = 0; i < each; ++i) text += event(static_cast<int>(i), "loss", 2);
+    for (std::size_t i = 0; i < files; ++i)
+        write("events.out.tfevents." + std::to_string(100 + i), text);
+    const auto feed = open("tfevents:" + folder_.string());
+    std::size_t points = 0;
+    std::size_t polls = 0;
+    for (bool more = true; more; ++polls) {
+        ASSERT_LT(polls, files);
+        const LossFeed::Poll news = feed->poll(0);
+        EXPECT_LT(news.points.size() * (text.size() / each), 2 * EventFeed::enough_bytes);
+        points += news.points.size();
+        more = news.more;
+    }
+    EXPECT_EQ(points, files * each);
+    EXPECT_GE(polls, files * text.size() / (2 * EventFeed::enough_bytes));
+    // What comes later to the first file is found, too.
+    append("events.out.tfevents.100", event(7, "loss", 1));
+    EXPECT_EQ(shown(drain(*feed).points), "[7,1] ");
+}
+
 // --- trainer_state.json
 
 std::string state(std::string_view entries) {
