@@ -34,6 +34,7 @@ PlainFile open_plain(const std::string& name, bool folders, int folder) {
     file.descriptor.reset(
         ::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     if (!file.descriptor.is_open() || ::fstat(file.descriptor.get(), &file.status) != 0) {
+        file.missing = errno == ENOENT;
         file.problem =
             errno == ELOOP ? "it is a symbolic link, which is not followed" : std::strerror(errno);
         file.descriptor.reset();

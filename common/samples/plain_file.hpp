@@ -18,6 +18,7 @@ struct PlainFile {
     Descriptor descriptor;
     struct stat status {};
     bool folder = false;
+    bool missing = false;  ///< nothing has this name
     std::string problem;  ///< why it is not open, in words; empty where it is
 };
 /// A regular file, or, where `folders` are welcome, a folder. `name` is looked up in `folder`.

@@ -22,7 +22,8 @@ constexpr std::size_t max_looked_into = 4;
 // The file is written every few minutes, and looking for it may mean looking at many folders.
 constexpr double look_interval_s = 10;
 // What could not be read is tried again after so long, though it has not changed.
-constexpr double retry_s = 10;
+constexpr double retry_s = 10;  ///< and then twice as long
+constexpr double longest_retry_s = 600;
 
 }  // namespace
 
@@ -67,9 +68,14 @@ TrainerStateFeed::Version TrainerStateFeed::version_of(const struct stat& status
             status.st_mtim.tv_nsec};
 }
 
-PlainFile TrainerStateFeed::latest() const {
+std::vector<TrainerStateFeed::Found> TrainerStateFeed::find(std::string& why) const {
+    std::vector<Found> found;
     PlainFile place = open_plain(path_, true);
-    if (!place.folder) return place;
+    if (!place.folder) {
+        why = place.problem;
+        if (place.descriptor.is_open()) found.push_back({std::move(place), "", 0});
+        return found;
+    }
     // A folder changes when the file is made in it, so the newest file is in one of the newest.
     struct Folder {
         timespec changed{};
@@ -95,101 +101,142 @@ PlainFile TrainerStateFeed::latest() const {
     });
     if (folders.size() > max_looked_into) folders.resize(max_looked_into);
 
-    PlainFile found = open_plain(file_name, false, place.descriptor.get());
-    std::int64_t found_step = 0;
+    const auto take = [&](PlainFile file, const std::string& name, std::int64_t step) {
+        if (file.descriptor.is_open())
+            found.push_back({std::move(file), name, step});
+        else if (why.empty() && !file.missing)
+            why = name + ": " + file.problem;
+    };
+    take(open_plain(file_name, false, place.descriptor.get()), file_name, 0);
     for (const Folder& each : folders) {
-        const PlainFile folder = open_plain(each.name, true, place.descriptor.get());
-        if (!folder.folder) continue;
-        PlainFile file = open_plain(file_name, false, folder.descriptor.get());
-        if (!file.descriptor.is_open()) continue;
-        if (found.descriptor.is_open() &&
-            age(file.status.st_mtim, each.step) < age(found.status.st_mtim, found_step))
-            continue;
-        found = std::move(file);
-        found_step = each.step;
+        PlainFile folder = open_plain(each.name, true, place.descriptor.get());
+        if (folder.folder)
+            take(open_plain(file_name, false, folder.descriptor.get()), each.name + "/" + file_name,
+                 each.step);
+        else if (!folder.descriptor.is_open())
+            take(std::move(folder), each.name, 0);
     }
-    if (!found.descriptor.is_open())
-        found.problem = "neither trainer_state.json nor checkpoint-*/trainer_state.json is there";
+    std::stable_sort(found.begin(), found.end(), [&age](const Found& a, const Found& b) {
+        return age(a.file.status.st_mtim, a.step) > age(b.file.status.st_mtim, b.step);
+    });
+    if (why.empty())
+        why = "neither trainer_state.json nor checkpoint-*/trainer_state.json is there";
     return found;
 }
 
-void TrainerStateFeed::read(const PlainFile& file, Poll& out) {
-    problem_.clear();
-    more_ = false;
-    if (file.status.st_size > max_bytes) {
-        problem_ = "it is longer than 256 MiB";
-        return;
-    }
-    // On a copy: only a file that is there to its end changes what is known.
-    KnownPoints known = known_;
+TrainerStateFeed::Reading::Reading(Found place, log::NameTable& names, const KnownPoints& given)
+    : found(std::move(place)), version(version_of(found.file.status)), reader(names), known(given) {
     known.rewind();
-    TrainerStateReader reader(names_);
-    std::vector<LossPoint> points;
-    std::vector<LossPoint> fresh;
+}
+
+TrainerStateFeed::Tried* TrainerStateFeed::tried(const Version& version) {
+    const auto known = std::find_if(tried_.begin(), tried_.end(), [&version](const Tried& each) {
+        return each.version == version;
+    });
+    return known != tried_.end() ? &*known : nullptr;
+}
+
+void TrainerStateFeed::put_aside(std::string problem, double now_s) {
+    if (!problem.empty() && !reading_->found.name.empty())
+        problem = reading_->found.name + ": " + problem;
+    if (problem_.empty()) problem_ = problem;
+    Tried* known = tried(reading_->version);
+    if (!known) known = &tried_.emplace_back(Tried{reading_->version, "", 0, 0});
+    known->problem = std::move(problem);
+    known->pause_s = std::clamp(2 * known->pause_s, retry_s, longest_retry_s);
+    known->again_s = now_s + known->pause_s;
+    reading_.reset();
+}
+
+void TrainerStateFeed::give(Poll& out) {
+    known_ = reading_->known;
+    if (reading_->reader.last_step()) last_step_ = reading_->reader.last_step();
+    out.points = std::move(reading_->fresh);
+    reading_->fresh.clear();
+}
+
+bool TrainerStateFeed::read(double now_s, Poll& out) {
+    Reading& file = *reading_;
+    const auto fail = [&](std::string problem) {
+        put_aside(std::move(problem), now_s);
+        return false;
+    };
+    if (file.version.size > max_bytes) return fail("it is longer than 256 MiB");
     std::string bytes(piece_bytes, '\0');
-    bool good = true;
-    bool changed = false;
-    for (off_t offset = 0; good && !more_;) {
-        const ssize_t count = ::pread(file.descriptor.get(), bytes.data(), bytes.size(), offset);
-        if (count < 0) problem_ = std::strerror(errno);
-        if (count <= 0) break;
-        offset += count;
-        points.clear();
-        good = reader.feed({bytes.data(), static_cast<std::size_t>(count)}, points);
-        for (const LossPoint& point : points) {
-            if (fresh.size() == max_points) {
-                more_ = true;
-                break;
-            }
-            const auto verdict = known.take(point);
-            if (verdict == KnownPoints::Verdict::fresh) fresh.push_back(point);
-            if (verdict == KnownPoints::Verdict::changed && !changed) {
-                // Another run: all of it from the beginning, with the next poll.
-                changed = true;
-                good = false;
-                break;
-            }
+    std::size_t left = max_read;
+    while (file.fresh.size() < max_points) {
+        if (file.next < file.read.size()) {
+            const LossPoint& point = file.read[file.next++];
+            const auto verdict = file.known.take(point);
+            if (verdict == KnownPoints::Verdict::fresh) file.fresh.push_back(point);
+            if (verdict != KnownPoints::Verdict::changed) continue;
+            // Another run: all of it from the beginning, with the next poll.
+            known_ = KnownPoints();
+            out.restarted = true;
+            reading_.emplace(Found(std::move(file.found)), names_, known_);
+            return true;
         }
+        if (file.ended) {
+            if (!file.reader.complete())
+                return fail("it is no JSON, or not written to its end yet");
+            give(out);
+            put_aside("", now_s);
+            return true;
+        }
+        if (left == 0) return true;
+        const ssize_t count =
+            ::pread(file.found.file.descriptor.get(), bytes.data(), bytes.size(), file.offset);
+        if (count < 0) return fail(std::strerror(errno));
+        file.ended = count == 0;
+        file.offset += count;
+        left -= std::min(left, static_cast<std::size_t>(count));
+        file.read.clear();
+        file.next = 0;
+        if (!file.reader.feed({bytes.data(), static_cast<std::size_t>(count)}, file.read))
+            return fail("it is no JSON, or not written to its end yet");
     }
-    if (changed) {
-        known_ = KnownPoints();
-        out.restarted = true;
-        more_ = true;
-        return;
+    give(out);
+    return true;
+}
+
+void TrainerStateFeed::look(double now_s, Poll& out) {
+    look_again_s_ = now_s + look_interval_s;
+    problem_.clear();
+    std::string why;
+    std::vector<Found> files = find(why);
+    if (files.empty()) problem_ = why;
+    std::erase_if(tried_, [&files](const Tried& each) {
+        return std::none_of(files.begin(), files.end(), [&each](const Found& found) {
+            return version_of(found.file.status) == each.version;
+        });
+    });
+    for (Found& found : files) {
+        const Tried* const before = tried(version_of(found.file.status));
+        if (before && before->problem.empty()) return;  // it holds what older ones do, and more
+        if (before && now_s < before->again_s) {
+            if (problem_.empty()) problem_ = before->problem;
+            continue;
+        }
+        reading_.emplace(std::move(found), names_, known_);
+        if (read(now_s, out)) return;
     }
-    if (!problem_.empty()) return;
-    if (!more_ && (!good || !reader.complete())) {
-        problem_ = "it is no JSON, or not written to its end yet";
-        return;
-    }
-    known_ = known;
-    if (reader.last_step()) last_step_ = reader.last_step();
-    out.points = std::move(fresh);
 }
 
 LossFeed::Poll TrainerStateFeed::poll(double now_s) {
     Poll result;
-    if (!more_ && now_s < look_again_s_) {
-        result.problem = problem_;
-        return result;
+    struct stat status {};
+    if (!reading_) {
+        if (now_s >= look_again_s_) look(now_s, result);
+    } else if (::fstat(reading_->found.file.descriptor.get(), &status) != 0 ||
+               !(version_of(status) == reading_->version)) {
+        problem_ = "it was written to while it was read";
+        reading_.reset();
+    } else if (!read(now_s, result)) {
+        look_again_s_ = now_s;  // for an older one
+        result.more = true;
     }
-    look_again_s_ = now_s + look_interval_s;
-    const PlainFile file = latest();
-    if (!file.descriptor.is_open()) {
-        more_ = false;
-        tried_ = Version();
-        result.problem = problem_ = file.problem;
-        return result;
-    }
-    const Version version = version_of(file.status);
-    const bool again = more_ || (!problem_.empty() && now_s - tried_at_s_ >= retry_s);
-    if (!(version == tried_) || again) {
-        tried_ = version;
-        tried_at_s_ = now_s;
-        read(file, result);
-    }
+    result.more = result.more || reading_;
     result.problem = problem_;
-    result.more = more_;
     return result;
 }
 

@@ -7,12 +7,12 @@
 //
 // and is written whole at each checkpoint, into a folder checkpoint-STEP/ of its own. Given the
 // folder around those, the latest is read. A file that is only half written yet is read again
-// later; until then what is known stays.
+// later; until then the latest that is whole is read, and what is known stays.
 #pragma once
 
 #include <sys/types.h>
 
-#include <ctime>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,8 +64,10 @@ class TrainerStateReader {
 
 class TrainerStateFeed final : public LossFeed {
   public:
-    /// Points that one poll() gives at most; the rest comes with the next.
+    /// Points that one poll() gives at most, and bytes that it reads of a file at most; the rest
+    /// comes with the next.
     static constexpr std::size_t max_points = 65536;
+    static constexpr std::size_t max_read = std::size_t{4} * 1024 * 1024;
 
     TrainerStateFeed(std::string path, const LossReaderOptions& options)
         : path_(std::move(path)), names_(options.key, options.pattern, options.max_keys_seen) {}
@@ -87,18 +89,55 @@ class TrainerStateFeed final : public LossFeed {
     };
     static Version version_of(const struct stat& status);
 
-    PlainFile latest() const;
-    void read(const PlainFile& file, Poll& out);
+    /// A file, and what it is called in the folder; empty where it is the path itself.
+    struct Found {
+        PlainFile file;
+        std::string name;
+        std::int64_t step = 0;  ///< of its checkpoint
+    };
+    /// The newest first. Where there are none `why` says so.
+    std::vector<Found> find(std::string& why) const;
+
+    /// How it went with a file; empty: it was read to its end.
+    struct Tried {
+        Version version;
+        std::string problem;
+        double pause_s = 0;
+        double again_s = 0;  ///< when to try again, though it has not changed
+    };
+
+    /// The file that is read, up to where, and what was found in it since the last point was given.
+    struct Reading {
+        Reading(Found place, log::NameTable& names, const KnownPoints& given);
+
+        Found found;
+        Version version;
+        off_t offset = 0;
+        bool ended = false;
+        TrainerStateReader reader;
+        std::vector<LossPoint> read;  ///< from `next` on to be compared with what is known
+        std::size_t next = 0;
+        KnownPoints known;  ///< on a copy: only what is given out changes what is known
+        std::vector<LossPoint> fresh;
+    };
+
+    Tried* tried(const Version& version);
+    /// Begins with the newest file that is new and can be read, if there is one.
+    void look(double now_s, Poll& out);
+    /// Reads on. False: it was no good.
+    bool read(double now_s, Poll& out);
+    void give(Poll& out);
+    /// Nothing more is read of it; empty: all has been.
+    void put_aside(std::string problem, double now_s);
 
     const std::string path_;
     log::NameTable names_;
     KnownPoints known_;
     std::optional<std::int64_t> last_step_;
     double look_again_s_ = 0;
-    Version tried_;  ///< read last, with or without success
-    double tried_at_s_ = 0;
-    std::string problem_;  ///< of the version tried
-    bool more_ = false;    ///< of the version tried not all points were given
+    std::optional<Reading> reading_;
+    std::vector<Tried> tried_;  ///< of the files that were there at the last look
+    std::string problem_;       ///< of the newest file
 };
 
 }  // namespace sluice

@@ -492,6 +492,98 @@ TEST_F(Sources, TrainerStateOfALongRunComesInPortions) {
     EXPECT_EQ(drain(*feed).points.size(), 0U);
 }
 
+// What was read is not looked at again, and each poll is short.
+TEST_F(Sources, TrainerStateIsReadOnFromWhereThePollBeforeEnded) {
+    std::string entries = "{\"loss\": 2, \"step\": 0}";
+    constexpr int count = 2 * static_cast<int>(TrainerStateFeed::max_points) + 1000;
+    for (int i = 1; i < count; ++i)
+        entries += ",\n{\"loss\": 2, \"step\": " + std::to_string(i) + "}";
+    const std::string name = path("trainer_state.json");
+    write("trainer_state.json", state(entries));
+    const auto feed = open(name);
+    EXPECT_EQ(feed->poll(0).points.size(), TrainerStateFeed::max_points);
+    const auto written = fs::last_write_time(name);
+    std::fstream(name, std::ios::in | std::ios::out) << std::string(100000, 'x');
+    fs::last_write_time(name, written);
+    const Drained rest = drain(*feed);
+    EXPECT_EQ(rest.problem, "");
+    EXPECT_FALSE(rest.restarted);
+    EXPECT_EQ(rest.points.size(), count - TrainerStateFeed::max_points);
+    EXPECT_EQ(rest.points.back(), (LossPoint{count - 1, 2}));
+}
+
+TEST_F(Sources, TrainerStateWithFewLossesComesInPortions) {
+    const std::string other = "{\"eval_loss\": 2, \"step\": 1},\n";
+    std::string entries;
+    while (entries.size() < 5 * TrainerStateFeed::max_read / 2) entries += other;
+    write("trainer_state.json", state(entries + "{\"loss\": 2, \"step\": 3}"));
+    const auto feed = open(path("trainer_state.json"));
+    for (int poll = 0; poll < 2; ++poll) {
+        const LossFeed::Poll news = feed->poll(0);
+        EXPECT_EQ(shown(news.points), "");
+        EXPECT_TRUE(news.more);
+    }
+    const LossFeed::Poll last = feed->poll(0);
+    EXPECT_EQ(shown(last.points), "[3,2] ");
+    EXPECT_FALSE(last.more);
+    EXPECT_EQ(last.problem, "");
+}
+
+TEST_F(Sources, TrainerStateThatChangesWhileItIsReadIsReadAgain) {
+    std::string entries = "{\"loss\": 3, \"step\": 1},\n";
+    while (entries.size() < TrainerStateFeed::max_read) entries += "{\"eval_loss\": 2},\n";
+    write("trainer_state.json", state(entries + "{\"loss\": 2, \"step\": 2}"));
+    const auto feed = open(path("trainer_state.json"));
+    EXPECT_TRUE(feed->poll(0).more);
+    write("trainer_state.json", state("{\"loss\": 3, \"step\": 1}, {\"loss\": 2, \"step\": 4}"));
+    const LossFeed::Poll changed = feed->poll(1);
+    EXPECT_EQ(changed.problem, "it was written to while it was read");
+    EXPECT_FALSE(changed.more);
+    EXPECT_EQ(shown(drain(*feed).points), "[1,3] [4,2] ");
+}
+
+TEST_F(Sources, TrainerStateIsTheNewestThatIsWhole) {
+    const std::string first = "{\"loss\": 3, \"step\": 1}, {\"loss\": 2, \"step\": 2}";
+    const std::string whole = state(first + ", {\"loss\": 1, \"step\": 3}");
+    const std::string not_whole = ": it is no JSON, or not written to its end yet";
+    write("checkpoint-2/trainer_state.json", state(first));
+    write("checkpoint-3/trainer_state.json", whole.substr(0, whole.size() / 2));
+    const auto feed = open("state:" + folder_.string());
+    const Drained older = drain(*feed);
+    EXPECT_EQ(shown(older.points), "[1,3] [2,2] ");
+    EXPECT_EQ(older.problem, "checkpoint-3/trainer_state.json" + not_whole);
+    EXPECT_EQ(drain(*feed).problem, older.problem);
+    write("checkpoint-3/trainer_state.json", whole);
+    const Drained newest = drain(*feed);
+    EXPECT_EQ(shown(newest.points), "[3,1] ");
+    EXPECT_FALSE(newest.restarted);
+    EXPECT_EQ(newest.problem, "");
+    // The same where it takes several polls to see that it is not whole.
+    std::string entries = first;
+    while (entries.size() < TrainerStateFeed::max_read) entries += ", {\"eval_loss\": 2}";
+    write("checkpoint-4/trainer_state.json", "{\"log_history\": [" + entries);
+    const Drained again = drain(*open("state:" + folder_.string()));
+    EXPECT_EQ(shown(again.points), "[1,3] [2,2] [3,1] ");
+    EXPECT_EQ(again.problem, "checkpoint-4/trainer_state.json" + not_whole);
+}
+
+// Over NFS a file can be there before its bytes are, and stay as old and as long.
+TEST_F(Sources, TrainerStateThatWasNoGoodIsReadAgainEverMoreSeldom) {
+    const std::string text = state("{\"loss\": 3, \"step\": 1}");
+    const std::string name = path("trainer_state.json");
+    write("trainer_state.json", std::string(text.size(), '\0'));
+    const auto written = fs::last_write_time(name);
+    const auto feed = open(name);
+    EXPECT_NE(feed->poll(0).problem, "");
+    EXPECT_NE(feed->poll(10).problem, "");
+    write("trainer_state.json", text);
+    fs::last_write_time(name, written);
+    const LossFeed::Poll early = feed->poll(20);  // 20 seconds after the second time
+    EXPECT_EQ(shown(early.points), "");
+    EXPECT_NE(early.problem, "");
+    EXPECT_EQ(shown(feed->poll(30).points), "[1,3] ");
+}
+
 // --- MLflow
 
 /// Answers from a list, and keeps what it was asked.
@@ -699,7 +791,16 @@ TEST_F(Sources, NothingLeadsElsewhereOrKeepsAFeedWaiting) {
     fs::create_symlink("/etc/shadow", path("runs/checkpoint-1/trainer_state.json"));
     EXPECT_EQ(shown(drain(*open("tfevents:" + path("runs"))).points), "[1,2] ");
     EXPECT_EQ(drain(*open("state:" + path("runs"))).problem,
+              "trainer_state.json: it is a FIFO, which is not read");
+    fs::remove(path("runs/trainer_state.json"));
+    EXPECT_EQ(drain(*open("state:" + path("runs"))).problem,
+              "checkpoint-1/trainer_state.json: it is a symbolic link, which is not followed");
+    fs::remove(path("runs/checkpoint-1/trainer_state.json"));
+    EXPECT_EQ(drain(*open("state:" + path("runs"))).problem,
               "neither trainer_state.json nor checkpoint-*/trainer_state.json is there");
+    fs::create_symlink("checkpoint-1", path("runs/checkpoint-2"));
+    EXPECT_EQ(drain(*open("state:" + path("runs"))).problem,
+              "checkpoint-2: it is a symbolic link, which is not followed");
 }
 
 TEST_F(Sources, ASparseFileOf10GigabytesTakesNeitherMemoryNorTime) {
