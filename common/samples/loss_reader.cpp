@@ -95,6 +95,7 @@ class LossReader::Impl {
 
     std::optional<std::int64_t> last_step() const { return last_step_; }
     const std::vector<std::string>& keys_seen() const { return names_.keys_seen(); }
+    std::int64_t cut_lines() const { return cut_lines_; }
 
   private:
     /// A point that a line yet to come may replace: it repeats the step.
@@ -162,6 +163,7 @@ class LossReader::Impl {
 
     void line(std::string_view text, std::vector<LossPoint>& out) {
         if (text.size() >= options_.max_line_bytes) {
+            ++cut_lines_;
             // without the last word: it may be half a number
             text = text.substr(0, options_.max_line_bytes);
             text = text.substr(0, std::min(text.find_last_of(" ,"), text.size()));
@@ -326,6 +328,7 @@ class LossReader::Impl {
     std::string partial_;   ///< the line that has begun
     std::string stripped_;  ///< a line without control sequences
     std::int64_t lines_ = 0;
+    std::int64_t cut_lines_ = 0;
     std::optional<std::int64_t> epoch_;
     std::optional<std::int64_t> last_step_;
     std::optional<Carried> carried_;
@@ -353,6 +356,10 @@ std::optional<std::int64_t> LossReader::last_step() const {
 
 const std::vector<std::string>& LossReader::keys_seen() const {
     return impl_->keys_seen();
+}
+
+std::int64_t LossReader::cut_lines() const {
+    return impl_->cut_lines();
 }
 
 }  // namespace sluice

@@ -62,6 +62,8 @@ class LossReader {
     /// Names that stood before a number, in order of first appearance, for "no loss found in FILE;
     /// keys seen: ...".
     const std::vector<std::string>& keys_seen() const;
+    /// Lines whose rest was skipped, as they had max_line_bytes or more.
+    std::int64_t cut_lines() const;
 
   private:
     class Impl;

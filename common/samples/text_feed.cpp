@@ -4,6 +4,7 @@
 #include <utility>
 
 namespace sluice {
+
 TextFeed::TextFeed(std::string path, LossReaderOptions options, const LogMark& begin)
     : path_(std::move(path)), options_(std::move(options)), reader_(options_) {
     follower_.emplace(path_, begin);
@@ -37,7 +38,10 @@ LossFeed::Poll TextFeed::poll(double) {
     if (read.restarted) begin_anew();
     std::vector<LossPoint> points;
     reader_.feed(read.bytes, points);
-    if (sift(points, result.points)) return result;
+    if (sift(points, result.points)) {
+        if (result.problem.empty()) result.problem = cut_lines();
+        return result;
+    }
     known_ = KnownPoints();
     follower_.emplace(path_);
     begin_anew();
@@ -45,6 +49,15 @@ LossFeed::Poll TextFeed::poll(double) {
     result.restarted = true;
     result.more = true;
     return result;
+}
+
+std::string TextFeed::cut_lines() const {
+    if (known_.count() > 0 || reader_.cut_lines() == 0) return "";
+    std::string keys;
+    for (const std::string& key : keys_seen()) keys += (keys.empty() ? "" : ", ") + key;
+    return "lines are too long (" + std::to_string(reader_.cut_lines()) + "), of each only " +
+           std::to_string(options_.max_line_bytes) +
+           " bytes are read; keys seen: " + (keys.empty() ? "none" : keys);
 }
 
 std::vector<LossPoint> TextFeed::finish() {

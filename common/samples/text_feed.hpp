@@ -29,6 +29,8 @@ class TextFeed final : public LossFeed {
     void begin_anew();
     /// Those of `points` that are new. False: the file holds other points than before.
     bool sift(const std::vector<LossPoint>& points, std::vector<LossPoint>& out);
+    /// That lines were too long, where there is no loss; else empty.
+    std::string cut_lines() const;
 
     const std::string path_;
     const LossReaderOptions options_;

@@ -214,6 +214,28 @@ TEST_F(Sources, CsvRowsNeedNotFillTheSameColumn) {
     EXPECT_EQ(shown(drain(*open("csv:" + path("m.csv"))).points), "[1,3] [2,2.9] [3,2.8] [5,2.7] ");
 }
 
+TEST_F(Sources, LinesThatAreCutAreSpokenOfWhereThereIsNoLoss) {
+    std::string header = "step";
+    std::string row = "1";
+    for (int i = 0; i < 20000; ++i) {
+        header += ",c" + std::to_string(i);
+        row += ",0.5";
+    }
+    write("wide.csv", header + ",loss\n" + row + ",2\n" + row + ",1\n");
+    const auto feed = open("csv:" + path("wide.csv"));
+    const Drained found = drain(*feed);
+    EXPECT_EQ(shown(found.points), "");
+    EXPECT_EQ(found.problem.find("lines are too long (3), of each only 65536 bytes are read; keys "
+                                 "seen: step, c0, c1"),
+              0U)
+        << found.problem;
+    // Not where losses were found, nor where nothing that was cut could hold one.
+    write("some.log", "step 1 loss 2\nstep 2 loss 1\n" + std::string(100000, '7') + "\n");
+    EXPECT_EQ(drain(*open(path("some.log"))).problem, "");
+    write("none.log", "step 1 ppl 2\n");
+    EXPECT_EQ(drain(*open(path("none.log"))).problem, "");
+}
+
 // --- TensorBoard
 
 std::string varint(std::uint64_t value) {
