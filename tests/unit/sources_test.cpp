@@ -530,7 +530,7 @@ TEST_F(Sources, TrainerStateIsReadOnFromWhereThePollBeforeEnded) {
     const Drained rest = drain(*feed);
     EXPECT_EQ(rest.problem, "");
     EXPECT_FALSE(rest.restarted);
-    EXPECT_EQ(rest.points.size(), count - TrainerStateFeed::max_points);
+    ASSERT_EQ(rest.points.size(), count - TrainerStateFeed::max_points);
     EXPECT_EQ(rest.points.back(), (LossPoint{count - 1, 2}));
 }
 
