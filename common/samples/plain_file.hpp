@@ -19,7 +19,7 @@ struct PlainFile {
     struct stat status {};
     bool folder = false;
     bool missing = false;  ///< nothing has this name
-    std::string problem;  ///< why it is not open, in words; empty where it is
+    std::string problem;   ///< why it is not open, in words; empty where it is
 };
 /// A regular file, or, where `folders` are welcome, a folder. `name` is looked up in `folder`.
 PlainFile open_plain(const std::string& name, bool folders = false, int folder = AT_FDCWD);

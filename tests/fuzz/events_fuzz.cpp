@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/samples/event_records.hpp"
+#include "common/samples/loss_point.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace {
