@@ -144,7 +144,12 @@ Status read_log(const std::string& path, const LossReaderOptions& options, const
     reader.finish(points);
     pass_on();
     if (found) return {};
-    return no_loss(path, reader.keys_seen());
+    Error error = no_loss(path, reader.keys_seen());
+    if (reader.cut_lines() > 0) {
+        error.message += "; lines were too long: " + std::to_string(reader.cut_lines()) +
+                         ", of which the beginning alone was read";
+    }
+    return error;
 }
 
 /// What a job's agent would not read, though we do.
