@@ -101,14 +101,25 @@ class SeveralNodes(Nodes):
         self.assertEqual(list(self.given(cluster, "--gpus=8")), ["n3"])
         self.assertEqual(sorted(map(len, self.given(cluster, "-N2", "--gpus=8").values())), [4, 4])
 
-    def test_one_switch(self):
-        cluster = self.cluster(nodes(4, DGX1))
-        replace_file(cluster.layout.etc / "topology.conf",
-                     "SwitchName=s1 Nodes=n1,n3\nSwitchName=s2 Nodes=n2,n4\nSwitchName=top Switches=s[1-2]\n")
+    def with_switches(self, cluster, text):
+        replace_file(cluster.layout.etc / "topology.conf", text)
         conf = cluster.layout.etc / "slurm.conf"
         replace_file(conf, conf.read_text(encoding="utf-8") + "TopologyPlugin=topology/tree\n")
         cluster.restart("slurmctld")
         wait_registered(cluster)
+
+    def test_a_node_without_a_switch(self):
+        cluster = self.cluster(nodes(5, DGX1))
+        self.with_switches(cluster, "SwitchName=s1 Nodes=n2,n4\nSwitchName=s2 Nodes=n3,n5\nSwitchName=top Switches=s[1-2]\n")
+        hold_gpus(cluster, "n2", {0})
+        self.assertEqual(set(self.given(cluster, "-N2", "--gpus-per-node=8")), {"n3", "n5"})
+        hold_gpus(cluster, "n5", {0})
+        # Stock Slurm gives no job a node that it cannot reach.
+        self.assertEqual(set(self.given(cluster, "-N2", "--gpus-per-node=8")), {"n3", "n4"})
+
+    def test_one_switch(self):
+        cluster = self.cluster(nodes(4, DGX1))
+        self.with_switches(cluster, "SwitchName=s1 Nodes=n1,n3\nSwitchName=s2 Nodes=n2,n4\nSwitchName=top Switches=s[1-2]\n")
         hold_gpus(cluster, "n1", {0})
         self.assertEqual(set(self.given(cluster, "-N2", "--gpus-per-node=8")), {"n2", "n4"})
         hold_gpus(cluster, "n4", {0})
