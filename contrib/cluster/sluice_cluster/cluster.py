@@ -418,8 +418,11 @@ class Cluster:
             nonlocal problem
             pids = self._recorded_pids()
             for daemon in [*names, "slurmctld"]:
-                if daemon not in pids:
-                    raise ClusterError(f"{daemon} has ended; {self._tail(daemon)}")
+                child = self._children.get(daemon)
+                # A process that is just replacing its program has no environment to be known by.
+                if daemon not in pids and (child is None or child.poll() is not None):
+                    status = f" with status {child.returncode}" if child else ""
+                    raise ClusterError(f"{daemon} has ended{status}; {self._tail(daemon)}")
             try:
                 nodes = self.node_records(seconds=0)
             except ClusterError as error:
