@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "common/samples/log_follower.hpp"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
+
+#include "common/samples/plain_file.hpp"
 
 namespace sluice {
 namespace {
@@ -15,13 +17,6 @@ namespace {
 constexpr std::size_t tail_bytes = 64;
 /// Single bytes that are 0 are somebody's output; so many, or those at the end, are none.
 constexpr std::size_t least_zeros = 16;
-
-const char* kind_of(mode_t mode) {
-    if (S_ISDIR(mode)) return "it is a folder";
-    if (S_ISFIFO(mode)) return "it is a FIFO, which is not read";
-    if (S_ISCHR(mode) || S_ISBLK(mode)) return "it is a device, which is not read";
-    return "it is no regular file";
-}
 
 struct Zeros {
     std::size_t begin = 0;
@@ -40,19 +35,10 @@ Zeros find_zeros(const std::string& bytes) {
 
 }  // namespace
 
-LogFollower::~LogFollower() {
-    close_file();
-}
-
 LogMark LogFollower::mark(const std::string& path) {
     struct stat status {};
     if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
     return {status.st_dev, status.st_ino, status.st_size};
-}
-
-void LogFollower::close_file() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
 }
 
 void LogFollower::start_again(Read& result) {
@@ -63,56 +49,40 @@ void LogFollower::start_again(Read& result) {
 }
 
 std::string LogFollower::open_file() {
-    struct stat status {};
-    // To open a FIFO would let its writer go on, and to close it again would kill him.
-    if (::lstat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode) &&
-        !S_ISLNK(status.st_mode)) {
-        return kind_of(status.st_mode);
+    PlainFile file = open_plain(path_);
+    file_ = std::move(file.descriptor);
+    if (file_.is_open()) {
+        device_ = file.status.st_dev;
+        inode_ = file.status.st_ino;
     }
-    fd_ = ::open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (fd_ < 0) {
-        if (errno == ELOOP) return "it is a symbolic link, which is not followed";
-        return std::strerror(errno);
-    }
-    if (::fstat(fd_, &status) != 0) {
-        std::string problem = std::strerror(errno);
-        close_file();
-        return problem;
-    }
-    if (!S_ISREG(status.st_mode)) {
-        close_file();
-        return kind_of(status.st_mode);
-    }
-    device_ = status.st_dev;
-    inode_ = status.st_ino;
-    return {};
+    return std::move(file.problem);
 }
 
 LogFollower::Read LogFollower::read() {
     Read result;
     struct stat named {};
     struct stat opened {};
-    if (fd_ >= 0) {
+    if (file_.is_open()) {
         const bool replaced = ::lstat(path_.c_str(), &named) == 0 &&
                               (named.st_dev != device_ || named.st_ino != inode_);
-        if (::fstat(fd_, &opened) != 0) {  // a server forgot the file, or is away
+        if (::fstat(file_.get(), &opened) != 0) {  // a server forgot the file, or is away
             result.problem = std::strerror(errno);
-            close_file();
+            file_.reset();
             return result;
         }
         // What was still written to a file that has been moved away is read before the new one.
         if (replaced && opened.st_size <= offset_) {
-            close_file();
+            file_.reset();
             device_ = 0;  // numbers of files are used again
             inode_ = 0;
         }
     }
-    if (fd_ < 0) {
+    if (!file_.is_open()) {
         const dev_t device = device_;
         const ino_t inode = inode_;
         result.problem = open_file();
-        if (fd_ < 0) return result;
-        if (::fstat(fd_, &opened) != 0) return result;
+        if (!file_.is_open()) return result;
+        if (::fstat(file_.get(), &opened) != 0) return result;
         const auto is = [this](dev_t of_device, ino_t of_inode) {
             return device_ == of_device && inode_ == of_inode;
         };
@@ -134,7 +104,7 @@ void LogFollower::read_new(off_t size, Read& result) {
         const auto known = static_cast<off_t>(tail_.size());
         const auto there = static_cast<std::size_t>(size - offset_);
         bytes.resize(tail_.size() + std::min(there, max_read));
-        const ssize_t count = ::pread(fd_, bytes.data(), bytes.size(), offset_ - known);
+        const ssize_t count = ::pread(file_.get(), bytes.data(), bytes.size(), offset_ - known);
         bytes.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
         return count >= 0;
     };
@@ -146,7 +116,7 @@ void LogFollower::read_new(off_t size, Read& result) {
     if (!read) {
         if (errno == EINTR || errno == EAGAIN) return;
         result.problem = std::strerror(errno);
-        close_file();
+        file_.reset();
         return;
     }
     result.bytes.erase(0, tail_.size());
@@ -172,11 +142,11 @@ void LogFollower::leave_zeros(Read& result) {
 
 // The hole that offset_ lies in ends there.
 off_t LogFollower::next_data() const {
-    const off_t data = ::lseek(fd_, offset_, SEEK_DATA);
+    const off_t data = ::lseek(file_.get(), offset_, SEEK_DATA);
     if (data >= 0) return data;
     struct stat status {};
     // ENXIO: there is none up to the end
-    return errno == ENXIO && ::fstat(fd_, &status) == 0 ? status.st_size : offset_;
+    return errno == ENXIO && ::fstat(file_.get(), &status) == 0 ? status.st_size : offset_;
 }
 
 void LogFollower::remember(const std::string& bytes) {

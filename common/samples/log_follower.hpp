@@ -19,6 +19,8 @@
 #include <string>
 #include <utility>
 
+#include "common/base/descriptor.hpp"
+
 namespace sluice {
 
 /// How far a file had come at some moment.
@@ -43,9 +45,6 @@ class LogFollower {
     /// was requeued goes on with its own curve and begins at the beginning.
     explicit LogFollower(std::string path, LogMark begin = {})
         : path_(std::move(path)), begin_(begin) {}
-    ~LogFollower();
-    LogFollower(const LogFollower&) = delete;
-    LogFollower& operator=(const LogFollower&) = delete;
 
     struct Read {
         std::string bytes;       ///< new ones, maybe none
@@ -59,7 +58,6 @@ class LogFollower {
 
   private:
     std::string open_file();
-    void close_file();
     void start_again(Read& result);
     /// The bytes from offset_ on into `result`, or its problem.
     void read_new(off_t size, Read& result);
@@ -70,7 +68,7 @@ class LogFollower {
 
     std::string path_;
     LogMark begin_;
-    int fd_ = -1;
+    Descriptor file_;
     dev_t device_ = 0;
     ino_t inode_ = 0;
     off_t offset_ = 0;
