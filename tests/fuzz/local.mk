@@ -28,7 +28,7 @@ fuzz: $(FUZZ_TARGETS)
 	  $(MKDIR_P) found/$$name; \
 	  if test -f $$dict; then dict=-dict=$$dict; else dict=; fi; \
 	  echo "$$name: $(FUZZ_SECONDS) s"; \
-	  $$target -max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=2048 -verbosity=0 -artifact_prefix=found/$$name- $$dict \
+	  $$target -max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 -artifact_prefix=found/$$name- $$dict \
 	    found/$$name $(srcdir)/tests/fuzz/corpus/$$name; \
 	done
 FUZZ_MAIN =
