@@ -13,13 +13,11 @@
 #include "common/base/descriptor.hpp"
 #include "common/base/json.hpp"
 #include "common/base/text.hpp"
+#include "common/samples/loss_point.hpp"
 #include "contrib/sluice/command.hpp"
 
 namespace sluice::cli {
 namespace {
-
-// Those that every reader of JSON tells apart.
-constexpr std::int64_t most_steps = std::int64_t{1} << 53;
 
 struct Told {
     std::optional<double> loss;
@@ -42,7 +40,7 @@ Result<Told> told_of(const Arguments& words) {
             if (!told.loss) return bad("has no number");
         } else if (text.starts_with("step=")) {
             told.step = parse_integer(text.substr(5));
-            if (!told.step || *told.step < 0 || *told.step > most_steps)
+            if (!told.step || *told.step < 0 || *told.step > max_step)
                 return bad("has no whole number from 0 to 2^53");
         } else {
             return bad("is not known");

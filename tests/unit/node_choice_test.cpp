@@ -131,6 +131,18 @@ class BruteForce {
     double least_ = HUGE_VAL;
 };
 
+/// The offers of a placement's nodes, whose numbers are their places in `offers`, and their sets.
+std::pair<std::vector<NodeOffer>, std::vector<GpuSet>> taken_of(
+    const NodePlacement& placement, const std::vector<NodeOffer>& offers) {
+    std::vector<NodeOffer> nodes;
+    std::vector<GpuSet> sets;
+    for (const NodeShare& share : placement.nodes) {
+        nodes.push_back(offers[static_cast<std::size_t>(share.node)]);
+        sets.push_back(share.set);
+    }
+    return {nodes, sets};
+}
+
 TEST(NodeChoice, EqualsTheBestOfAllPlacements) {
     const auto dgx1 = table("dgx1-v100.topo-m.txt");
     const auto pairs = table("nvlink-pairs8.topo-m.txt");
@@ -165,13 +177,8 @@ TEST(NodeChoice, EqualsTheBestOfAllPlacements) {
         ++possible;
         EXPECT_NEAR(found->cost, least, 1e-9) << "round " << round;
         // What it says of itself is so.
-        std::vector<NodeOffer> nodes;
-        std::vector<GpuSet> sets;
-        for (const NodeShare& share : found->nodes) {
-            nodes.push_back(offers[static_cast<std::size_t>(share.node)]);
-            sets.push_back(share.set);
-            EXPECT_TRUE(nodes.back().free.contains(share.set));
-        }
+        const auto [nodes, sets] = taken_of(*found, offers);
+        for (std::size_t i = 0; i < nodes.size(); ++i) EXPECT_TRUE(nodes[i].free.contains(sets[i]));
         EXPECT_NEAR(assess(nodes, sets, time, options).cost, found->cost, 1e-9);
     }
     EXPECT_GT(possible, 200);
@@ -428,12 +435,7 @@ TEST(NodeChoice, EqualsTheBestWhereSwitchListsDifferInLength) {
         ++possible;
         EXPECT_NEAR(found->cost, least, 1e-9) << "round " << round;
         // As far as two of them are apart, and as assess() says.
-        std::vector<NodeOffer> nodes;
-        std::vector<GpuSet> sets;
-        for (const NodeShare& share : found->nodes) {
-            nodes.push_back(offers[static_cast<std::size_t>(share.node)]);
-            sets.push_back(share.set);
-        }
+        const auto [nodes, sets] = taken_of(*found, offers);
         int farthest = 0;
         for (const NodeOffer& a : nodes) {
             for (const NodeOffer& b : nodes) {
