@@ -8,6 +8,7 @@
 #include <cmath>
 #include <csignal>
 #include <limits>
+#include <span>
 #include <tuple>
 
 #include "common/base/json.hpp"
@@ -25,22 +26,6 @@ constexpr std::size_t max_key_bytes = 64;
 constexpr std::int64_t max_grace_s = 86400;
 constexpr int max_signal = 31;
 constexpr int max_pattern_width = 10;  // as in Slurm's own file names
-
-constexpr std::array<OptionInfo, 9> infos{{
-    {"train-model", "NAME", "1 to 64 letters, digits and . _ + / -"},
-    {"train-batch", "SAMPLES", "the samples of one step on all GPUs together, 1 to 1000000000"},
-    {"train-gpus", "SIZES", "4, 1-16, 2-16:2, 1-16:x2 or 2,4,8"},
-    {"train-loss", "SOURCE",
-     "a path of 1 to 512 bytes without control characters, or csv:PATH, jsonl:PATH, "
-     "tfevents:PATH, state:PATH, mlflow:[RUN][@URI]"},
-    {"train-loss-key", "KEY",
-     "the name of the loss in the log, or /PATTERN/ that its name matches, 1 to 64 bytes"},
-    {"train-target", "TARGET", "a loss like 2.5, steps:5000 or flat"},
-    {"train-resize", "MODE", "off, start, restart"},
-    {"train-signal", "[B:]SIG[@SECONDS]",
-     "a signal like USR1, USR1@60 or B:TERM@120, not KILL, STOP or URG, at most 86400 seconds"},
-    {"train-advise", "ANSWER", "yes, no"},
-}};
 
 struct SignalName {
     std::string_view name;
@@ -378,8 +363,8 @@ struct Codec {
     Status (*read)(const OptionInfo& option, std::string_view value, JobSpec& spec);
     std::string (*write)(const JobSpec& spec);
 };
-// In the order of `infos`.
-constexpr std::array<Codec, infos.size()> codecs{{
+// In the order of `option_infos`.
+constexpr std::array<Codec, option_infos.size()> codecs{{
     {read_model, write_model},
     {read_batch, write_batch},
     {read_gpus, write_gpus},
@@ -397,22 +382,23 @@ std::string_view short_name(const OptionInfo& option) {
     return std::string_view(option.name).substr(name_prefix.size());
 }
 
-// Index of the option, with or without "train-", '_' read as '-'; infos.size() where there is none.
+// Index of the option, with or without "train-", '_' read as '-'; option_infos.size() where there
+// is none.
 std::size_t find_option(std::string_view name) {
     std::string key(name.substr(0, 64));
     std::replace(key.begin(), key.end(), '_', '-');
     std::string_view wanted = key;
     if (wanted.substr(0, name_prefix.size()) == name_prefix)
         wanted.remove_prefix(name_prefix.size());
-    const auto found = std::find_if(infos.begin(), infos.end(), [&](const OptionInfo& option) {
-        return wanted == short_name(option);
-    });
-    return static_cast<std::size_t>(found - infos.begin());
+    const auto found =
+        std::find_if(option_infos.begin(), option_infos.end(),
+                     [&](const OptionInfo& option) { return wanted == short_name(option); });
+    return static_cast<std::size_t>(found - option_infos.begin());
 }
 
 Error unknown_option(std::string_view name) {
     std::string known;
-    for (const OptionInfo& option : infos)
+    for (const OptionInfo& option : option_infos)
         known += std::string(known.empty() ? "" : ", ") + "--" + option.name;
     return {ErrorCode::bad_input,
             "\"" + printable(name) + "\" is no option of Sluice: write one of " + known};
@@ -478,18 +464,15 @@ bool operator==(const JobSpec& a, const JobSpec& b) {
     return rest(a) == rest(b) && target(a) == target(b);
 }
 
-std::span<const OptionInfo> option_infos() {
-    return infos;
-}
-
 Result<JobSpec> parse_options(const std::vector<std::pair<std::string, std::string>>& options) {
     JobSpec spec;
     for (const auto& [name, value] : options) {
         const std::size_t index = find_option(name);
-        if (index == infos.size()) return unknown_option(name);
+        if (index == option_infos.size()) return unknown_option(name);
         if (value.size() > JobSpec::max_bytes)
-            return refuse(infos[index], value, "has " + std::to_string(value.size()) + " bytes");
-        if (const Status status = codecs[index].read(infos[index], value, spec); !status)
+            return refuse(option_infos[index], value,
+                          "has " + std::to_string(value.size()) + " bytes");
+        if (const Status status = codecs[index].read(option_infos[index], value, spec); !status)
             return status.error();
     }
     return finished(std::move(spec));
@@ -497,11 +480,11 @@ Result<JobSpec> parse_options(const std::vector<std::pair<std::string, std::stri
 
 std::string to_text(const JobSpec& spec) {
     std::string out(version);
-    for (std::size_t i = 0; i < infos.size(); ++i) {
+    for (std::size_t i = 0; i < option_infos.size(); ++i) {
         const std::string value = codecs[i].write(spec);
         if (value.empty()) continue;
         out += ';';
-        out += short_name(infos[i]);
+        out += short_name(option_infos[i]);
         out += '=' + escaped(value);
     }
     return out;
@@ -518,7 +501,7 @@ Result<JobSpec> parse_spec(std::string_view text) {
                            "\" is no version of it that this Sluice reads");
     }
     JobSpec spec;
-    std::array<bool, infos.size()> seen{};
+    std::array<bool, option_infos.size()> seen{};
     std::string_view rest = text.substr(std::min(text.size(), version.size() + 1));
     while (!rest.empty()) {
         const std::size_t equals = rest.find('=');
@@ -526,12 +509,13 @@ Result<JobSpec> parse_spec(std::string_view text) {
         const std::size_t index = find_option(name);
         if (equals == std::string_view::npos)
             return broken_text("\"" + printable(name) + "\" has no value");
-        if (index == infos.size() || name != short_name(infos[index])) return unknown_option(name);
+        if (index == option_infos.size() || name != short_name(option_infos[index]))
+            return unknown_option(name);
         if (seen[index]) return broken_text("\"" + printable(name) + "\" stands there twice");
         seen[index] = true;
         rest.remove_prefix(equals + 1);
         const std::string value = take_value(rest);
-        if (const Status status = codecs[index].read(infos[index], value, spec); !status)
+        if (const Status status = codecs[index].read(option_infos[index], value, spec); !status)
             return status.error();
     }
     return finished(std::move(spec));

@@ -7,13 +7,13 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "common/base/result.hpp"
+#include "common/jobspec/option_infos.hpp"
 
 namespace sluice {
 
@@ -53,21 +53,12 @@ struct JobSpec {
     friend bool operator==(const JobSpec& a, const JobSpec& b);
 };
 
-/// One option as Slurm's SPANK layer knows it; the single list behind sbatch --help, the parser and
-/// the man page.
-struct OptionInfo {
-    const char* name;   ///< "train-gpus"
-    const char* value;  ///< "SIZES"
-    const char* legal;  ///< the legal form, for messages and for --help
-};
-std::span<const OptionInfo> option_infos();
-
 /// The spec of (name, value) pairs; names with or without "train-", with '_' for '-' (as SPANK's
 /// environment spells them). bad_input: "--train-gpus: \"1-x\" is ...: write ...".  A later pair
 /// replaces an earlier one of the same name. `live` is refused until growing live exists.
 Result<JobSpec> parse_options(const std::vector<std::pair<std::string, std::string>>& options);
 
-/// Canonical text: "v1;gpus=1-16;resize=restart;..." in the order of option_infos(), nothing for
+/// Canonical text: "v1;gpus=1-16;resize=restart;..." in the order of option_infos, nothing for
 /// defaults.
 std::string to_text(const JobSpec& spec);
 Result<JobSpec> parse_spec(std::string_view text);

@@ -1,34 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// select/cons_tres_sluice: Slurm's entry points, each one call of ours and one of select/cons_tres.
-#include <memory>
+// select/cons_tres_sluice: Slurm's entry points, each one call of select/cons_tres and, in
+// slurmctld, one of ours. A front, as plugins/slurm/part.hpp explains.
+#include <cstring>
 
-#include "plugins/select/chooser.hpp"
-#include "plugins/select/node_tables.hpp"
-#include "plugins/slurm/conf.hpp"
-#include "plugins/slurm/guard.hpp"
-#include "plugins/slurm/log.hpp"
+#include "plugins/select/controller_part.hpp"
+#include "plugins/slurm/part.hpp"
 #include "plugins/slurm/release.hpp"
 #include "plugins/slurm/select_entry_points.hpp"
 
+using namespace sluice;
 using namespace sluice::slurm;
 
 namespace {
 
-/// What slurmctld adds to the stacked plugin.
-struct Controller {
-    explicit Controller(const SelectOps& stock)
-        : tables({sluice_conf_path(), log_info, log_error, has_job_submit_plugin()}),
-          chooser(stock, tables) {}
-
-    NodeTables tables;
-    Chooser chooser;
-};
-
-// Plain pointers and plain data: nothing here is destroyed behind the back of a thread at exit.
 plugin_context_t* stock_context = nullptr;
 SelectOps stock;
-Controller* controller = nullptr;
+Part part;
+const ControllerPart* controller = nullptr;
+
+/// True in a slurmctld whose SelectType is ours.
+bool is_selecting_controller() {
+    return running_in_slurmctld && running_in_slurmctld() && slurm_conf.select_type &&
+           std::strcmp(slurm_conf.select_type, "select/cons_tres_sluice") == 0;
+}
 
 }  // namespace
 
@@ -48,14 +43,18 @@ int init(void) noexcept {
     if (!stock_context) return SLURM_ERROR;
     // Clients, slurmd and a slurmctld with another SelectType load this plugin, too: there it only
     // forwards.
-    if (!controller && is_selecting_controller())
-        guarded("init", [] { controller = std::make_unique<Controller>(stock).release(); });
+    if (!controller && is_selecting_controller()) {
+        part = load_part(controller_part_file, controller_part_symbol);
+        controller = static_cast<const ControllerPart*>(part.entries);
+        if (controller) controller->start(stock);
+    }
     return SLURM_SUCCESS;
 }
 
 int fini(void) noexcept {
-    delete controller;
+    if (controller) controller->stop();
     controller = nullptr;
+    unload(part);
     if (stock_context) plugin_context_destroy(stock_context);
     stock_context = nullptr;
     return SLURM_SUCCESS;
@@ -63,55 +62,33 @@ int fini(void) noexcept {
 
 #define SLUICE_FORWARD(type, name, parameters, arguments) \
     type select_p_##name parameters noexcept {            \
-        guarded(#name, [] {});                            \
         return stock.name arguments;                      \
     }
 SLUICE_SELECT_FORWARDED(SLUICE_FORWARD)
 #undef SLUICE_FORWARD
 
 int select_p_job_test(SLUICE_JOB_TEST_PARAMETERS) noexcept {
-    const JobTest test({SLUICE_JOB_TEST_ARGUMENTS});
     // Only a job that starts now is refined; what is only tested or planned is stock Slurm's.
-    if (!controller || test.mode() != SELECT_MODE_RUN_NOW || !job || !nodes)
-        return test.ask(stock.job_test, nodes);
-
-    bitstr_t* candidates = bit_copy(nodes);
-    int rc = test.ask(stock.job_test, nodes);
-    if (rc == SLURM_SUCCESS && !test.preempts()) {
-        const bool refined = guarded("job_test", [&] {
-            bitstr_t* again = bit_copy(candidates);
-            rc = controller->chooser.refine(test, again);
-            bit_free(again);
-        });
-        if (!refined) {
-            bit_copybits(nodes, candidates);
-            rc = test.ask(stock.job_test, nodes);
-        }
-    }
-    bit_free(candidates);
-    return rc;
+    if (!controller || mode != SELECT_MODE_RUN_NOW || !job || !nodes)
+        return stock.job_test(SLUICE_JOB_TEST_ARGUMENTS);
+    return controller->job_test(SLUICE_JOB_TEST_ARGUMENTS);
 }
 
 int select_p_job_begin(job_record_t* job) noexcept {
     const int rc = stock.job_begin(job);
-    if (rc == SLURM_SUCCESS && controller && job)
-        guarded("job_begin", [&] { controller->chooser.begin(job); });
+    if (rc == SLURM_SUCCESS && controller && job) controller->job_begun(job);
     return rc;
 }
 
 int select_p_select_nodeinfo_set_all(void) noexcept {
     const int rc = stock.select_nodeinfo_set_all();
-    // Nodes that nothing has changed about since the last time are not looked at again.
-    if (rc == SLURM_SUCCESS && controller)
-        guarded("nodeinfo_set_all", [] { controller->chooser.survey(); });
+    if (rc == SLURM_SUCCESS && controller) controller->nodes_changed();
     return rc;
 }
 
 int select_p_reconfigure(void) noexcept {
     const int rc = stock.reconfigure();
-    if (controller) {
-        guarded("reconfigure", [] { controller->chooser.reconfigured(); });
-    }
+    if (controller) controller->reconfigured();
     return rc;
 }
 

@@ -4,8 +4,6 @@
 #include <sys/stat.h>
 #include <algorithm>
 
-#include <cstring>
-
 #include "common/base/text.hpp"
 #include "plugins/slurm/slurm.hpp"
 
@@ -29,11 +27,6 @@ std::string state_dir(const Config& config) {
     if (!config.state_dir.empty()) return config.state_dir;
     return std::string(slurm_conf.state_save_location ? slurm_conf.state_save_location : "") +
            "/sluice";
-}
-
-bool is_selecting_controller() {
-    return running_in_slurmctld && running_in_slurmctld() && slurm_conf.select_type &&
-           std::strcmp(slurm_conf.select_type, "select/cons_tres_sluice") == 0;
 }
 
 bool has_job_submit_plugin() {

@@ -15,8 +15,6 @@ std::string sluice_conf_path();
 std::string file_version(const std::string& path);
 /// StateDir: that of sluice.conf, else "sluice" below StateSaveLocation.
 std::string state_dir(const Config& config);
-/// True in a slurmctld whose SelectType is ours.
-bool is_selecting_controller();
 /// True where JobSubmitPlugins names ours.
 bool has_job_submit_plugin();
 

@@ -30,7 +30,7 @@ void set_job_summary(job_record_t* job, const Summary& summary) {
     if (text == field) return;
     xfree(job->admin_comment);
     job->admin_comment = xstrdup(text.c_str());
-    if (&last_job_update) last_job_update = std::time(nullptr);
+    last_job_update = std::time(nullptr);
 }
 
 }  // namespace sluice::slurm

@@ -41,35 +41,10 @@ extern "C" {
 #undef operator
 
 // Slurm loads a select plugin into its clients, too, and so into every program that is linked with
-// the public libslurm, which exports few of these (select/cons_tres leaves them to lazy binding).
-// Weak, so that the plugin loads there even with LD_BIND_NOW; none is called outside slurmctld.
-#pragma weak bit_clear
-#pragma weak bit_clear_all
-#pragma weak bit_copy
-#pragma weak bit_copybits
-#pragma weak bit_equal
-#pragma weak bit_ffs
-#pragma weak bit_fls
-#pragma weak bit_fmt
-#pragma weak bit_set
-#pragma weak bit_set_count
-#pragma weak bit_size
-#pragma weak bit_test
-#pragma weak get_extra_conf_path
-#pragma weak gres_build_id
-#pragma weak last_job_update
-#pragma weak list_count
-#pragma weak list_find_first
-#pragma weak list_iterator_create
-#pragma weak list_iterator_destroy
-#pragma weak list_next
-#pragma weak node_record_count
-#pragma weak node_record_table_ptr
+// the public libslurm, which lacks these two (select/cons_tres leaves such to lazy binding). Weak, so
+// that the front loads there even with LD_BIND_NOW.
 #pragma weak running_in_slurmctld
 #pragma weak slurm_conf
-#pragma weak slurm_topo_get_node_addr
-#pragma weak topology_g_get_node_addr
-#pragma weak xstrdup
 
 // Logging goes through plugins/slurm/log.hpp; these names are too common to stay macros.
 #undef error

@@ -1,92 +1,76 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// spank_sluice.so: Slurm's callbacks. Each stands alone: what one cannot do is logged, and the job
-// goes on.
-#include <unistd.h>
+// spank_sluice.so: Slurm's callbacks. A front, as plugins/slurm/part.hpp explains: it registers the
+// options, and a job that has none of them never sees the rest.
+#include <cstdlib>
 
-#include <memory>
-
+#include "common/jobspec/option_infos.hpp"
 #include "plugins/slurm/built_for.hpp"
-#include "plugins/slurm/guard.hpp"
-#include "plugins/slurm/log.hpp"
-#include "plugins/spank/launch.hpp"
-#include "plugins/spank/options.hpp"
+#include "plugins/slurm/part.hpp"
+#include "plugins/spank/job_part.hpp"
 #include "plugins/spank/spank.hpp"
 
 using namespace sluice;
 using namespace sluice::spank;
-using sluice::slurm::built_for;
-using sluice::slurm::guarded;
 
 extern "C" {
 // SPANK_PLUGIN() would make these local to this file in C++.
 extern const char plugin_name[] = "sluice";
 extern const char plugin_type[] = "spank";
-extern const unsigned int plugin_version = built_for;
+extern const unsigned int plugin_version = slurm::built_for;
 extern const unsigned int spank_plugin_version = 1;
 }
 
 namespace {
 
-/// Made once a process, never destroyed.
-struct State {
-    Given given;
-    Arguments arguments;
-};
-State* state = nullptr;
-
-void init(spank_t context, int count, char** values) {
-    if (!state) state = std::make_unique<State>().release();
-    const Result<Arguments> arguments = parse_arguments(count, values);
-    if (arguments)
-        state->arguments = *arguments;
-    else
-        slurm::log_error(arguments.error().message + "; going on without");
-    switch (spank_context()) {
-        case S_CTX_LOCAL:
-        case S_CTX_REMOTE:
-        case S_CTX_ALLOCATOR:
-            if (!register_options(context, &state->given))
-                slurm::log_error("the --train-* options could not be registered");
-            break;
-        case S_CTX_ERROR:
-        case S_CTX_SLURMD:
-        case S_CTX_JOB_SCRIPT:
-            break;
-    }
-}
+/// Loaded with the first option that is given, and kept: options are collected there.
+const JobPart* part = nullptr;
 
 }  // namespace
 
 extern "C" {
 
-// spank.h declares these without noexcept, so they cannot have it; guarded() is all that they call.
-int slurm_spank_init(spank_t context, int count, char** values) {
-    guarded("slurm_spank_init", [&] { init(context, count, values); });
+static int take_option(int index, const char* value, int /*remote*/) noexcept {
+    if (!part) {
+        part =
+            static_cast<const JobPart*>(slurm::load_part(job_part_file, job_part_symbol).entries);
+        // A job that was submitted runs, without its agent; its own srun has the options, too.
+        if (!part)
+            return spank_context() == S_CTX_REMOTE || std::getenv("SLURM_JOB_ID") ? ESPANK_SUCCESS
+                                                                                  : ESPANK_ERROR;
+    }
+    return part->take_option(index, value);
+}
+
+// spank.h declares these without noexcept, so they cannot have it; nothing here throws.
+int slurm_spank_init(spank_t context, int, char**) {
+    const spank_context_t where = spank_context();
+    if (where != S_CTX_LOCAL && where != S_CTX_REMOTE && where != S_CTX_ALLOCATOR)
+        return ESPANK_SUCCESS;
+    int index = 0;
+    for (const OptionInfo& info : option_infos) {
+        // SPANK copies what it is given.
+        spank_option option{};
+        option.name = const_cast<char*>(info.name);
+        option.arginfo = const_cast<char*>(info.value);
+        option.usage = const_cast<char*>(info.legal);
+        option.has_arg = 1;
+        option.val = index++;
+        option.cb = take_option;
+        if (spank_option_register(context, &option) == ESPANK_SUCCESS) continue;
+        slurm_error("sluice: the --train-* options could not be registered");
+        break;
+    }
     return ESPANK_SUCCESS;
 }
 
 int slurm_spank_init_post_opt(spank_t, int, char**) {
-    int rc = ESPANK_SUCCESS;
-    guarded("slurm_spank_init_post_opt", [&] {
-        const spank_context_t where = spank_context();
-        if (!state || state->given.empty() || where == S_CTX_REMOTE) return;
-        // Each value alone is legal; together they may not be.
-        const Result<JobSpec> spec = spec_of(state->given);
-        if (spec) return;
-        slurm::log_error(spec.error().message);
-        rc = ESPANK_BAD_ARG;
-    });
-    return rc;
+    if (!part || spank_context() == S_CTX_REMOTE) return ESPANK_SUCCESS;
+    return part->check_options();
 }
 
-int slurm_spank_task_init(spank_t context, int, char**) {
-    guarded("slurm_spank_task_init", [&] {
-        if (!state || state->given.empty()) return;
-        const Result<JobSpec> spec = spec_of(state->given);
-        if (!spec || !is_agents_task(context)) return;
-        launch_agent(context, state->arguments, *spec);
-    });
+int slurm_spank_task_init(spank_t context, int count, char** values) {
+    if (part) part->begin_task(context, count, values);
     return ESPANK_SUCCESS;
 }
 

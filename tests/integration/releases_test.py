@@ -18,7 +18,8 @@ from harness import ROOT, ClusterTest, allocate, build_folder, wait_for
 
 CLUSTER = ROOT / "contrib" / "cluster" / "cluster"
 WITH_RELEASE = ROOT / "contrib" / "with-release"
-PLUGINS = {"select": "select_cons_tres_sluice.so", "job_submit": "job_submit_sluice.so", "spank": "spank_sluice.so"}
+PLUGINS = {"select_cons_tres_sluice.so": "select", "sluice_select.so": "select", "job_submit_sluice.so": "job_submit",
+           "spank_sluice.so": "spank", "sluice_spank.so": "spank"}
 NODES = "Nodes=n1 Gpus=4 Sockets=2 CoresPerSocket=8\n"
 RECORD = 'sluice1:{"r":0,"k":70,"l":2.5,"n":30,"g":2,"s":1.5}'
 
@@ -55,7 +56,7 @@ class Between:
         folder = self.scratch / "own"
         if not folder.exists():
             folder.mkdir()
-            for part, file in PLUGINS.items():
+            for file, part in PLUGINS.items():
                 shutil.copy(build_folder() / "plugins" / part / ".libs" / file, folder)
             for library in (build_folder() / "common" / ".libs").glob("libsluice.so.*"):
                 shutil.copy(library, folder)
@@ -121,7 +122,7 @@ class Between:
         """They may not even be loaded, for want of a newer C library: whatever happens, a message and no crash."""
         folder = self.scratch / "newer-plugins"
         folder.mkdir()
-        for part, file in PLUGINS.items():
+        for file, part in PLUGINS.items():
             self.other("cp", f"{self.other_build}/plugins/{part}/.libs/{file}", folder)
         self.other("sh", "-c", f"cp {self.other_build}/common/.libs/libsluice.so.0* {folder}/")
         cluster = self.cluster(NODES, stock=True)
@@ -157,7 +158,7 @@ class Between:
 
         shutil.copy(self.description, folder / "nodes.conf")
         (folder / "job.sh").write_text("#!/bin/sh\nscontrol -V\n", encoding="utf-8")
-        plugins = [f"--plugin-dir={self.other_build}/plugins/{part}/.libs" for part in PLUGINS]
+        plugins = [f"--plugin-dir={self.other_build}/plugins/{part}/.libs" for part in sorted(set(PLUGINS.values()))]
         start = ("start", "--release", self.release, "--no-dbd", *plugins)
         self.addCleanup(program, "stop", "c")
         self.assertIn(f"use it:  {CLUSTER} run {folder}/c -- bash\n", program(*start, "c", "nodes.conf"))

@@ -26,7 +26,7 @@ MAY_INCLUDE = {
     "plugins/slurm": ("common/",),
     "plugins/select": ("common/", "plugins/slurm/"),
     "plugins/job_submit": ("common/", "plugins/slurm/"),
-    "plugins/spank": ("common/", "plugins/slurm/guard.hpp", "plugins/slurm/log.hpp", "plugins/slurm/built_for.hpp"),
+    "plugins/spank": ("common/", "plugins/slurm/guard.hpp", "plugins/slurm/log.hpp", "plugins/slurm/built_for.hpp", "plugins/slurm/part.hpp"),
     "plugins/spank/agent": ("common/", "plugins/spank/job_files.hpp"),
     "contrib/sluice": ("common/",),
     "tests/bench": ("common/", "tests/unit/"),
@@ -36,6 +36,7 @@ MAY_INCLUDE = {
 # The only files that see Slurm.
 DOORS = ("plugins/slurm/", "plugins/spank/spank.hpp", "plugins/spank/agent/")
 PLUGINS = {"select": "select_cons_tres_sluice", "job_submit": "job_submit_sluice", "spank": "spank_sluice"}
+PARTS = {"select": "sluice_select", "spank": "sluice_spank"}
 
 
 def files():
@@ -151,7 +152,7 @@ class Manuals(unittest.TestCase):
     """The subcommands' options are compared by tests/cli/man_test."""
 
     def test_options_of_jobs(self):
-        known = set(re.findall(r'"train-([a-z-]+)"', (ROOT / "common/jobspec/jobspec.cpp").read_text(encoding="utf-8")))
+        known = set(re.findall(r'"train-([a-z-]+)"', (ROOT / "common/jobspec/option_infos.hpp").read_text(encoding="utf-8")))
         page = (ROOT / "doc/man7/sluice-train.7").read_text(encoding="utf-8").replace("\\-", "-")
         self.assertEqual(set(re.findall(r"--train-([a-z-]+)", page)), known)
 
@@ -174,8 +175,17 @@ class Objects(unittest.TestCase):
         if "__asan_init" in printed("nm", "-D", cls.core) or "__ubsan" in printed("nm", "-D", cls.core):
             raise unittest.SkipTest("a build with a sanitizer")
 
-    def plugin(self, folder):
-        return self.build / "plugins" / folder / ".libs" / f"{PLUGINS[folder]}.so"
+    def plugin(self, folder, names=PLUGINS):  # not changed here
+        return self.build / "plugins" / folder / ".libs" / f"{names[folder]}.so"
+
+    def objects(self):
+        return (self.core, *map(self.plugin, PLUGINS), *(self.plugin(folder, PARTS) for folder in PARTS))
+
+    def test_fronts_need_the_c_library_alone(self):
+        """plugins/slurm/part.hpp says why."""
+        for folder in PARTS:
+            needed = re.findall(r"\(NEEDED\).*\[(.*)\]", printed("readelf", "-d", self.plugin(folder)))
+            self.assertEqual(needed, ["libc.so.6"], folder)
 
     def test_the_core_needs_nothing_of_slurm(self):
         self.assertNotIn("slurm", printed("readelf", "-d", self.core).lower().replace("sluice", ""))
@@ -184,7 +194,7 @@ class Objects(unittest.TestCase):
 
     def test_no_process_of_slurm_loads_libre2(self):
         """Only programs that read logs do (common/samples/key_pattern.hpp)."""
-        for path in (self.core, *map(self.plugin, PLUGINS)):
+        for path in self.objects():
             self.assertNotRegex(printed("readelf", "-d", path), "libre2|absl", path.name)
         including = [name_of(path) for path in sources(".cpp", ".hpp") if any(name.startswith("re2/") for name in includes(path))]
         self.assertEqual(including, ["common/samples/key_pattern.cpp"])
@@ -214,9 +224,10 @@ class Objects(unittest.TestCase):
 
     def test_nothing_runs_at_load_or_at_exit(self):
         """Only the compiler's own entry stands in the arrays of functions that the dynamic linker calls, and release_check.cpp."""
-        for path in (self.core, *map(self.plugin, PLUGINS)):
+        for path in self.objects():
             with self.subTest(path.name):
-                for section, entries in (("init_array", 1 if path == self.core else 2), ("fini_array", 1)):
+                checks = path.stem in PLUGINS.values()
+                for section, entries in (("init_array", 2 if checks else 1), ("fini_array", 1)):
                     size, = re.findall(rf"\.{section}\s+\S+\s+\S+\s+\S+\s+([0-9a-f]+)", printed("readelf", "-SW", path))
                     self.assertEqual(int(size, 16), 8 * entries, section)
                 names = printed("nm", path)

@@ -313,8 +313,8 @@ TEST(JobSpec, Patterns) {
 }
 
 TEST(JobSpec, TheListOfOptionsIsComplete) {
-    ASSERT_EQ(option_infos().size(), 9u);
-    for (const OptionInfo& option : option_infos()) {
+    ASSERT_EQ(option_infos.size(), 9u);
+    for (const OptionInfo& option : option_infos) {
         EXPECT_EQ(std::string(option.name).rfind("train-", 0), 0u);
         EXPECT_NE(error_of({{option.name, ""}}).find(option.legal), std::string::npos)
             << option.name;

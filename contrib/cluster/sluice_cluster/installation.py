@@ -17,11 +17,13 @@ _PACKAGES = {
     "slurmctld": "slurmctld", "slurmd": "slurmd", "scontrol": "slurm-client", "sacctmgr": "slurm-client",
     "slurmdbd": "slurmdbd", "munged": "munge", "mariadbd": "mariadb-server",
 }
-# plugin -> where it lies in a build tree
+# what Slurm loads, and the parts that lie beside it -> where it is in a build tree
 _PLUGINS = {
     "select_cons_tres_sluice.so": "plugins/select/.libs",
+    "sluice_select.so": "plugins/select/.libs",
     "job_submit_sluice.so": "plugins/job_submit/.libs",
     "spank_sluice.so": "plugins/spank/.libs",
+    "sluice_spank.so": "plugins/spank/.libs",
 }
 
 
