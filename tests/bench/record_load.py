@@ -1,16 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What jobs that report their losses cost slurmctld: latency of scheduling with and without Sluice, one after the other on one machine.
+"""What jobs that report their losses cost slurmctld: latency of scheduling with and without Sluice, by turns on one machine.
 
-Each job is a real one with an agent beside it, which reads a log that gets a line a second and reports as often as sluice.conf's
-MaxRecordsPerSecond allows. More jobs wait. Measured are the mean cycles of the main scheduler and of backfill (sdiag) and how long
-`sbatch --test-only` takes, as a user sees it. The agents run on the same machine here and take their share of its cores: a cluster's
-controller does not have that load, so the CPU time of slurmctld is printed beside it.
+Two clusters run beside each other, one of them stock Slurm, each with the same jobs; on the other each job has an agent that reads a
+log, which gets a line a second, and reports as often as sluice.conf's MaxRecordsPerSecond allows. More jobs wait. By turns each
+slurmctld has one core to itself and its clients, as on a machine of its own, and all else has the others. Measured in its turn are the
+mean cycles of the main scheduler and of backfill (sdiag), how long `sbatch --test-only` takes, and the CPU time of slurmctld.
 """
 
 import argparse
+import contextlib
 import os
 import re
+import shutil
 import statistics
 import sys
 import tempfile
@@ -77,45 +79,82 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def measure(directory, stock, options):
-    """{figure: value} of one cluster."""
-    interval = max(1, options.jobs // _BUDGET)
-    text = f"Nodes=n[1-{options.nodes}] Sockets=2 CoresPerSocket={-(-options.jobs // options.nodes // 2)} Memory=512000\n"
-    cluster = Cluster(directory / ("stock" if stock else "sluice"), text, stock=stock, dbd=False, settings=_SETTINGS,
-                      sluice=None if stock else {"MinSampleInterval": interval, "Interval": 10})
-    cluster.start()
-    try:
-        logs = [cluster.layout.jobs / f"{number}.log" for number in range(options.jobs)]
-        words = [f"-n1 -o/dev/null --mem=1 {'' if stock else f'--train-loss={log} '}--wrap='exec sleep 100000'" for log in logs]
-        cluster.run(["xargs", "-P2", "-L1", "sbatch", "-Q"], input="\n".join(words) + "\n", timeout=600)
-        wait_for(lambda: len(cluster.run(["squeue", "-h", "-tR", "-o%i"]).stdout.split()) == options.jobs, 600, f"{options.jobs} jobs that run")
+def move(pid, cores):
+    """All threads of a process; those that they make follow."""
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        try:
+            os.sched_setaffinity(int(thread), cores)
+        except ProcessLookupError:
+            pass  # it has ended
+
+
+def seconds_of(argv, environment, cores):
+    """How long a program runs on these cores."""
+    outside = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    began = time.monotonic()
+    null = [(os.POSIX_SPAWN_OPEN, descriptor, os.devnull, os.O_RDWR, 0) for descriptor in (1, 2)]
+    os.waitpid(os.posix_spawn(argv[0], argv, environment, file_actions=null), 0)
+    seconds = time.monotonic() - began
+    os.sched_setaffinity(0, outside)
+    return seconds
+
+
+class Side:
+    """One of the clusters, with its jobs."""
+
+    def __init__(self, directory, stock, options):
+        interval = max(1, options.jobs // _BUDGET)
+        text = f"Nodes=n[1-{options.nodes}] Sockets=2 CoresPerSocket={-(-options.jobs // options.nodes // 2)} Memory=512000\n"
+        self.stock = stock
+        self.cluster = Cluster(directory / self.name(), text, stock=stock, dbd=False, settings=_SETTINGS,
+                               sluice=None if stock else {"MinSampleInterval": interval, "Interval": 10})
+        self.cluster.start()
+        self.feeder = None
+
+    def name(self):
+        return "stock" if self.stock else "sluice"
+
+    def submit(self, options):
+        run = self.cluster.run
+        logs = [self.cluster.layout.jobs / f"{number}.log" for number in range(options.jobs)]
+        words = [f"-n1 -o/dev/null --mem=1 {'' if self.stock else f'--train-loss={log} '}--wrap='exec sleep 100000'" for log in logs]
+        run(["xargs", "-P2", "-L1", "sbatch", "-Q"], input="\n".join(words) + "\n", timeout=600)
+        wait_for(lambda: len(run(["squeue", "-h", "-tR", "-o%i"]).stdout.split()) == options.jobs, 600, f"{options.jobs} jobs that run")
         waiting = "".join("-N1 --exclusive -o/dev/null --time=60 --wrap=true\n" for _ in range(options.waiting))
-        cluster.run(["xargs", "-P2", "-L1", "sbatch", "-Q"], input=waiting, timeout=600)
-        feeder = Feeder(logs)
-        feeder.start()
-        time.sleep(45)  # agents look for a loss within half a minute
-        pid = cluster.pid("slurmctld")
-        cluster.run(["sdiag", "-r"])
-        cpu, (agents, agents_cpu, _), began = cpu_seconds(pid), agents_cost(cluster), time.monotonic()
+        run(["xargs", "-P2", "-L1", "sbatch", "-Q"], input=waiting, timeout=600)
+        self.feeder = Feeder(logs)
+        self.feeder.start()
+
+    def stop(self):
+        if self.feeder:
+            self.feeder.stop()
+        self.cluster.stop()
+
+    def measure(self, seconds, cores):
+        """{figure: value} of one turn; what agents did in it is a text beside it."""
+        run, pid = self.cluster.run, self.cluster.pid("slurmctld")
+        environment = self.cluster.client_environment()
+        sbatch = [shutil.which("sbatch", path=environment["PATH"]), "--test-only", "-n1", "--wrap=true"]
+        move(pid, cores)
+        time.sleep(5)
+        run(["sdiag", "-r"])
+        cpu, (agents, agents_cpu, _), began = cpu_seconds(pid), agents_cost(self.cluster), time.monotonic()
         tests = []
-        while time.monotonic() < began + options.seconds:
-            at = time.monotonic()
-            cluster.run(["sbatch", "--test-only", "-n1", "--wrap=true"], check=False)
-            tests.append(time.monotonic() - at)
-            time.sleep(0.5)
-        seconds = time.monotonic() - began
-        _, agents_after, resident = agents_cost(cluster)
-        sdiag = cluster.run(["sdiag"]).stdout
-        figures = {"slurmctld CPU, cores": (cpu_seconds(pid) - cpu) / seconds, "sbatch --test-only, s": statistics.median(tests)}
+        while time.monotonic() < began + seconds:
+            tests.append(seconds_of(sbatch, environment, cores))
+            time.sleep(0.2)
+        passed = time.monotonic() - began
+        sdiag = run(["sdiag"]).stdout
+        figures = {"slurmctld CPU, cores": (cpu_seconds(pid) - cpu) / passed}
+        move(pid, os.sched_getaffinity(0))
+        _, agents_after, resident = agents_cost(self.cluster)
         for name, heading in _NUMBERS.items():
-            figures[f"{name}, s"] = int(re.search(r"Mean cycle:\s+(\d+)", sdiag.partition(heading)[2]).group(1)) / 1e6
-        if not stock:
-            print(f"  {agents} agents: {100 * (agents_after - agents_cpu) / seconds / max(agents, 1):.3f}% of a core each, at most {resident:.1f} MiB resident; "
-                  f"{updates(sdiag) / seconds:.1f} records a second", flush=True)
-        feeder.stop()
-        return figures
-    finally:
-        cluster.stop()
+            figures[f"{name}, ms"] = int(re.search(r"Mean cycle:\s+(\d+)", sdiag.partition(heading)[2]).group(1)) / 1e3
+        figures["sbatch --test-only, ms"] = 1e3 * statistics.median(tests)
+        said = f"{agents} agents: {100 * (agents_after - agents_cpu) / passed / max(agents, 1):.3f}% of a core each, at most {resident:.1f} MiB resident; " \
+               f"{updates(sdiag) / passed:.1f} records a second"
+        return figures, said
 
 
 def updates(sdiag):
@@ -129,22 +168,38 @@ def main():
     parser.add_argument("--jobs", type=int, default=300)
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--waiting", type=int, default=500)
-    parser.add_argument("--seconds", type=float, default=120)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=60, help="of a turn")
+    parser.add_argument("--rounds", type=int, default=8, help="of two turns")
     options = parser.parse_args()
     if not os.environ.get("SLUICE_BUILD"):
         parser.error("SLUICE_BUILD names no build folder (contrib/prepare makes one)")
-    print(f"{options.jobs} jobs that report, {options.waiting} that wait, {options.rounds} rounds of {options.seconds:.0f} s, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
-    results = {True: [], False: []}
-    for number in range(options.rounds):
-        for stock in (True, False) if number % 2 == 0 else (False, True):
-            with tempfile.TemporaryDirectory(prefix="sluice-bench-") as scratch:
-                os.chmod(scratch, 0o755)
-                results[stock].append(measure(Path(scratch), stock, options))
-            print(f"  round {number + 1} {'stock' if stock else 'sluice'}: " + ", ".join(f"{key} {value:.4f}" for key, value in results[stock][-1].items()), flush=True)
-    for key in results[True][0]:
-        stock, sluice = (statistics.mean(figures[key] for figures in results[kind]) for kind in (True, False))
-        print(f"{key:24} stock {stock:8.4f}  sluice {sluice:8.4f}  ratio {sluice / stock if stock else 1:6.3f}", flush=True)
+    all_cores = os.sched_getaffinity(0)
+    if len(all_cores) < 2:
+        parser.error("one core: slurmctld needs one of its own beside")
+    own = {min(all_cores)}
+    os.sched_setaffinity(0, all_cores - own)
+    print(f"{options.jobs} jobs that report, {options.waiting} that wait, {options.rounds} rounds of two turns of {options.seconds:.0f} s, load {os.getloadavg()[0]:.1f} "
+          f"on {len(all_cores)} cores", flush=True)
+    turns = {True: [], False: []}
+    with tempfile.TemporaryDirectory(prefix="sluice-bench-") as scratch, contextlib.ExitStack() as stack:
+        os.chmod(scratch, 0o755)
+        sides = []
+        for stock in (True, False):
+            sides.append(Side(Path(scratch), stock, options))
+            stack.callback(sides[-1].stop)
+        for side in sides:
+            side.submit(options)
+        time.sleep(45)  # agents look for a loss within half a minute
+        for number in range(options.rounds):
+            for side in sides if number % 2 == 0 else reversed(sides):
+                figures, said = side.measure(options.seconds, own)
+                turns[side.stock].append(figures)
+                print(f"  {number + 1} {side.name():6} " + ", ".join(f"{key} {value:.4f}" for key, value in figures.items()) + ("" if side.stock else f"; {said}"), flush=True)
+    for key in turns[True][0]:
+        stock, sluice = ([figures[key] for figures in turns[kind]] for kind in (True, False))
+        ratios = [b / a for a, b in zip(stock, sluice)]
+        error = statistics.stdev(ratios) / len(ratios) ** 0.5 if len(ratios) > 1 else float("nan")
+        print(f"{key:24} stock {statistics.mean(stock):8.4f}  sluice {statistics.mean(sluice):8.4f}  ratio {statistics.mean(ratios):6.3f} +- {error:.3f}", flush=True)
 
 
 if __name__ == "__main__":
