@@ -50,10 +50,16 @@ bool stands_before(std::string_view bytes, std::size_t place, std::string_view w
     return place >= word.size() && stands_at(bytes, place - word.size(), word);
 }
 
+/// "\n" written out, which parts words as blanks do (log_tokens.cpp).
+bool is_escape(std::string_view bytes, std::size_t place) {
+    return at(bytes, place) == '\\' && is_letter(at(bytes, place + 1));
+}
+
 /// Whether the next thing on the line is a number, be it behind marks, "is" or "tensor(".
 bool number_follows(std::string_view bytes, std::size_t place) {
     for (int words = 0; words < 2; ++words) {
-        while (!is_alnum(at(bytes, place)) && !ends_line(at(bytes, place))) ++place;
+        while (!is_alnum(at(bytes, place)) && !ends_line(at(bytes, place)))
+            place += is_escape(bytes, place) ? 2 : 1;
         if (is_digit(at(bytes, place))) return true;
         if (!is_letter(at(bytes, place))) return false;
         const std::size_t begin = place;
@@ -72,7 +78,8 @@ bool number_follows(std::string_view bytes, std::size_t place) {
 
 /// Whether the two letters at the place are a word, and a number follows.
 bool is_word_before_number(std::string_view bytes, std::size_t begin, std::size_t end) {
-    const bool inside = begin > 0 && is_alnum(bytes[begin - 1]);
+    const bool inside =
+        begin > 0 && is_alnum(bytes[begin - 1]) && (begin == 1 || !is_escape(bytes, begin - 2));
     return !inside && !is_alnum(at(bytes, end)) && number_follows(bytes, end);
 }
 

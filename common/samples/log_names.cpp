@@ -296,17 +296,22 @@ const NameFacts& NameTable::facts_of_number(std::string_view name) {
 
 void NameTable::see(Entry& entry) {
     if (keys_seen_.size() >= max_keys_seen_) return;
+    const auto is_among = [&](const std::string& text) {
+        return std::find(keys_seen_.begin(), keys_seen_.end(), text) != keys_seen_.end();
+    };
     if (collect_ == Collect::none || (collect_ == Collect::some && half_full())) {
         missed_ = true;
         const bool any_loss = key_.empty() && !pattern_;
-        missed_loss_ = missed_loss_ || (any_loss && Words(entry.name).text().find("loss") !=
-                                                        std::string_view::npos);
+        // it may be among them, and have lost its entry to another name since
+        missed_loss_ =
+            missed_loss_ ||
+            (any_loss && Words(entry.name).text().find("loss") != std::string_view::npos &&
+             !is_among(printable(entry.name)));
         return;
     }
     entry.seen = true;
     std::string text = printable(entry.name);
-    if (std::find(keys_seen_.begin(), keys_seen_.end(), text) != keys_seen_.end()) return;
-    keys_seen_.push_back(std::move(text));
+    if (!is_among(text)) keys_seen_.push_back(std::move(text));
 }
 
 }  // namespace sluice::log
