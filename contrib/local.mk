@@ -1,4 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+# The simulator is a library of its own, for the unit tests.
+noinst_LTLIBRARIES += contrib/sim/libsim.la
+contrib_sim_libsim_la_SOURCES = \
+	contrib/sim/application.cpp \
+	contrib/sim/application.hpp \
+	contrib/sim/csv_table.cpp \
+	contrib/sim/csv_table.hpp \
+	contrib/sim/knowledge.cpp \
+	contrib/sim/knowledge.hpp \
+	contrib/sim/simulation.cpp \
+	contrib/sim/simulation.hpp \
+	contrib/sim/stock_starts.cpp \
+	contrib/sim/stock_starts.hpp \
+	contrib/sim/training_job.cpp \
+	contrib/sim/training_job.hpp \
+	contrib/sim/workload.cpp \
+	contrib/sim/workload.hpp
+contrib_sim_libsim_la_CPPFLAGS = $(CORE_CPPFLAGS)
+
 bin_PROGRAMS += contrib/sluice/sluice
 contrib_sluice_sluice_SOURCES = \
 	contrib/sluice/collect.cpp \
@@ -16,6 +35,7 @@ contrib_sluice_sluice_SOURCES = \
 	contrib/sluice/node_report.hpp \
 	contrib/sluice/run_program.cpp \
 	contrib/sluice/run_program.hpp \
-	contrib/sluice/sets.cpp
+	contrib/sluice/sets.cpp \
+	contrib/sluice/sim.cpp
 contrib_sluice_sluice_CPPFLAGS = $(CORE_CPPFLAGS)
-contrib_sluice_sluice_LDADD = common/remote/libremote.la common/libsluice_patterns.la common/libsluice.la $(JANSSON_LIBS)
+contrib_sluice_sluice_LDADD = contrib/sim/libsim.la common/remote/libremote.la common/libsluice_patterns.la common/libsluice.la $(JANSSON_LIBS)

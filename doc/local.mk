@@ -6,6 +6,7 @@ dist_man_MANS += \
 	doc/man1/sluice-losses.1 \
 	doc/man1/sluice-pick.1 \
 	doc/man1/sluice-report.1 \
+	doc/man1/sluice-sim.1 \
 	doc/man1/sluice-status.1 \
 	doc/man1/sluice-topo.1 \
 	doc/man5/sluice.conf.5 \

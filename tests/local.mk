@@ -26,6 +26,7 @@ tests_unit_unit_tests_SOURCES = \
 	tests/unit/step_time_test.cpp \
 	tests/unit/allocator_test.cpp \
 	tests/unit/report_test.cpp \
+	tests/unit/sim_test.cpp \
 	tests/unit/store_test.cpp \
 	tests/unit/plugins_test.cpp \
 	plugins/job_submit/inbox.cpp \
@@ -44,7 +45,7 @@ tests_unit_unit_tests_SOURCES = \
 	plugins/spank/job_files.cpp \
 	plugins/spank/job_files.hpp
 tests_unit_unit_tests_CPPFLAGS = $(CORE_CPPFLAGS) $(GTEST_CFLAGS) -DTEST_DATA='"$(abs_top_srcdir)/tests/data"'
-tests_unit_unit_tests_LDADD = common/libsluice_patterns.la common/libsluice.la $(GTEST_LIBS) -lgtest_main $(JANSSON_LIBS)
+tests_unit_unit_tests_LDADD = contrib/sim/libsim.la common/libsluice_patterns.la common/libsluice.la $(GTEST_LIBS) -lgtest_main $(JANSSON_LIBS)
 endif
 EXTRA_DIST += tests/data
 
@@ -52,8 +53,8 @@ EXTRA_DIST += tests/data
 EXTRA_DIST += tests/README.md tests/run.py tests/integration
 
 # The command line tool, from outside.
-TESTS += tests/cli/sets_test tests/cli/topo_test tests/cli/curves_test tests/cli/sources_test tests/cli/jobs_test tests/cli/man_test
-EXTRA_DIST += tests/cli/sets_test tests/cli/topo_test tests/cli/curves_test tests/cli/sources_test tests/cli/jobs_test tests/cli/man_test
+TESTS += tests/cli/sets_test tests/cli/topo_test tests/cli/curves_test tests/cli/sources_test tests/cli/jobs_test tests/cli/man_test tests/cli/sim_test
+EXTRA_DIST += tests/cli/sets_test tests/cli/topo_test tests/cli/curves_test tests/cli/sources_test tests/cli/jobs_test tests/cli/man_test tests/cli/sim_test
 
 include tests/bench/local.mk
 include tests/fuzz/local.mk

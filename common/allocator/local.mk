@@ -2,9 +2,15 @@
 common_libsluice_la_SOURCES += \
 	common/allocator/fifo.cpp \
 	common/allocator/fifo.hpp \
+	common/allocator/las.cpp \
+	common/allocator/las.hpp \
 	common/allocator/node_packing.cpp \
 	common/allocator/node_packing.hpp \
+	common/allocator/optimus.cpp \
+	common/allocator/optimus.hpp \
 	common/allocator/policy.cpp \
 	common/allocator/policy.hpp \
 	common/allocator/progress.cpp \
-	common/allocator/progress.hpp
+	common/allocator/progress.hpp \
+	common/allocator/worst_fit.cpp \
+	common/allocator/worst_fit.hpp

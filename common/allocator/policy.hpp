@@ -15,6 +15,7 @@
 #include "common/base/result.hpp"
 #include "common/model/loss_curve.hpp"
 #include "common/model/speed.hpp"
+#include "common/model/step_time.hpp"
 
 namespace sluice {
 
@@ -27,6 +28,18 @@ struct NodeView {
 struct NodeShare {
     std::size_t node = 0;
     int gpus = 0;
+};
+
+/// What is known of a job's work: how much is left, and how fast it goes where. Units are the
+/// job's own, the same in all three.
+class WorkForecast {
+  public:
+    virtual ~WorkForecast() = default;
+    /// Expected work left.
+    virtual double remaining() const = 0;
+    /// Work per second on a placement with the batch that is best there; 0: it cannot run there.
+    /// The local batch of `placement` is not read.
+    virtual double rate(const StepPlacement& placement) const = 0;
 };
 
 struct JobView {
@@ -43,8 +56,10 @@ struct JobView {
     std::optional<double> step;  ///< last step reached
     std::optional<SpeedModel> speed;
     std::optional<double> target_loss;  ///< the loss beyond which nothing is gained
-    double restart_cost_s = 0;          ///< without progress, when the job is resized while running
-    double since_resize_s = 0;          ///< since start or last resize; compared with the cooldown
+    std::shared_ptr<const WorkForecast> work;
+    double attained_gpu_s = 0;  ///< GPU-seconds that it has had
+    double restart_cost_s = 0;  ///< without progress, when the job is resized while running
+    double since_resize_s = 0;  ///< since start or last resize; compared with the cooldown
     int resizes_last_hour = 0;
 };
 
@@ -64,8 +79,11 @@ struct ClusterView {
 
 struct Decision {
     std::uint32_t job = 0;
-    int gpus = 0;  ///< size it should have: running jobs are resized to it, pending jobs ask for it
+    int gpus = 0;  ///< size it should have: running jobs are resized to it, pending jobs ask for
+                   ///< it; 0: a running job gives all of them up and waits
     std::string reason;  ///< why, in a few words for people and the job's history; no sizes
+    /// Where; empty: wherever that many fit.
+    std::vector<NodeShare> shares{};
 };
 
 /// Only jobs whose size changes are named. Executed in order: jobs that give up GPUs come first.

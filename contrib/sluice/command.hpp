@@ -31,6 +31,8 @@ int emit(const Arguments& arguments);
 // jobs.cpp
 int status(const Arguments& arguments);
 int report(const Arguments& arguments);
+// sim.cpp
+int sim(const Arguments& arguments);
 
 /// The options of one subcommand, parsed: "--name VALUE", "--name=VALUE" and flags, the rest are
 /// operands, as is everything after "--" and "-" alone.

@@ -106,6 +106,24 @@ constexpr Subcommand subcommands[] = {
      "  -u, --user USER       jobs of USER (default: of all that sacct shows you)\n"
      "  --from-file FILE      read FILE, the output of sacct, and call nothing\n"
      "  --format F            table, json or csv (default: table)\n"},
+    {"sim", sim, "a workload under several policies, in virtual time",
+     "usage: sluice sim --workload CSV --profiles DIR --nodes N --gpus-per-node G\n"
+     "                  [--policy P[,P...]] [--round SECONDS] [--restart SECONDS]\n"
+     "                  [--most-gpus LIST] [--most-local-batch LIST] [--json]\n"
+     "\n"
+     "Replays jobs on a cluster that is not there. The formats are those of Pollux's public\n"
+     "workloads and measurements.\n"
+     "\n"
+     "  --workload CSV           name,time,application,num_replicas,batch_size of each job\n"
+     "  --profiles DIR           a folder of measurements for each application\n"
+     "  --nodes N                how many nodes\n"
+     "  --gpus-per-node G        GPUs on each\n"
+     "  --policy P               fifo, las, optimus-oracle; several behind commas (default: fifo)\n"
+     "  --round SECONDS          between two decisions (default: 60)\n"
+     "  --restart SECONDS        without progress at a start and a change (default: 30)\n"
+     "  --most-gpus LIST         APPLICATION=GPUS,...: of a job of it\n"
+     "  --most-local-batch LIST  APPLICATION=SAMPLES,...: on a GPU, below what was measured\n"
+     "  --json                   one JSON object, with every job\n"},
 };
 
 void print_usage(std::FILE* out) {

@@ -28,10 +28,11 @@ MAY_INCLUDE = {
     "plugins/job_submit": ("common/", "plugins/slurm/"),
     "plugins/spank": ("common/", "plugins/slurm/guard.hpp", "plugins/slurm/log.hpp", "plugins/slurm/built_for.hpp", "plugins/slurm/part.hpp"),
     "plugins/spank/agent": ("common/", "plugins/spank/job_files.hpp"),
-    "contrib/sluice": ("common/",),
+    "contrib/sim": ("common/",),
+    "contrib/sluice": ("common/", "contrib/sim/"),
     "tests/bench": ("common/", "tests/unit/"),
     "tests/fuzz": ("common/",),
-    "tests/unit": ("common/", "plugins/"),
+    "tests/unit": ("common/", "contrib/sim/", "plugins/"),
 }
 # The only files that see Slurm.
 DOORS = ("plugins/slurm/", "plugins/spank/spank.hpp", "plugins/spank/agent/")

@@ -2,14 +2,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <random>
 
+#include "common/allocator/las.hpp"
 #include "common/allocator/node_packing.hpp"
+#include "common/allocator/optimus.hpp"
 #include "common/allocator/policy.hpp"
+#include "common/allocator/worst_fit.hpp"
 
 namespace sluice {
 namespace {
@@ -135,6 +140,96 @@ TEST(Policy, RelativeGain) {
 TEST(Fifo, PlansNothing) {
     EXPECT_TRUE(plan(cluster({8}, {running(1, 8, one_to(8)), waiting(2, 8, one_to(8))}), "fifo")
                     .decisions.empty());
+}
+
+TEST(WorstFit, TakesFromTheEmptiestNodes) {
+    WorstFit nodes({{"a", 4}, {"b", 3}, {"c", 4}});
+    nodes.take({{0, 2}});
+    const auto shares = nodes.place(6);
+    ASSERT_EQ(shares.size(), 2u);
+    EXPECT_EQ(shares[0].node, 2u);
+    EXPECT_EQ(shares[0].gpus, 4);
+    EXPECT_EQ(shares[1].node, 1u);
+    EXPECT_EQ(shares[1].gpus, 2);
+    EXPECT_TRUE(nodes.place(4).empty()) << "three are left";
+    EXPECT_EQ(nodes.place(3).size(), 2u);
+}
+
+TEST(Las, WhoHasHadLittleGoesFirstAndNobodyWaitsForALargeJob) {
+    JobView old = running(1, 4, {4});
+    old.attained_gpu_s = 101;
+    JobView large = waiting(2, 9, {9});
+    JobView small = waiting(3, 6, {6});
+    const Plan plan = LasPolicy(100).plan(cluster({4, 4}, {old, large, small}));
+    ASSERT_EQ(plan.decisions.size(), 2u);
+    EXPECT_EQ(plan.decisions[0].job, 1u);
+    EXPECT_EQ(plan.decisions[0].gpus, 0) << "two are left, it has four";
+    EXPECT_EQ(plan.decisions[1].job, 3u);
+    EXPECT_EQ(plan.decisions[1].gpus, 6);
+    EXPECT_EQ(plan.decisions[1].shares.size(), 2u);
+
+    old.attained_gpu_s = 99;
+    EXPECT_TRUE(LasPolicy(100).plan(cluster({4, 4}, {old, large, small})).decisions.empty());
+}
+
+/// `left` at k / (1 + loss (k - 1)) on k GPUs.
+class Work : public WorkForecast {
+  public:
+    Work(double left, double loss) : left_(left), loss_(loss) {}
+    double remaining() const override { return left_; }
+    double rate(const StepPlacement& placement) const override {
+        return placement.gpus / (1 + loss_ * (placement.gpus - 1));
+    }
+
+  private:
+    double left_;
+    double loss_;
+};
+
+TEST(Optimus, ShortensTheSumOfTheRemainingTimes) {
+    // By all divisions of the GPUs: with rates that are concave, one by one is the best there is.
+    std::mt19937 random(7);
+    for (int round = 0; round < 200; ++round) {
+        std::vector<JobView> jobs;
+        for (std::uint32_t id = 0; id < 3; ++id) {
+            jobs.push_back(waiting(id, 1, one_to(8)));
+            jobs.back().work =
+                std::make_shared<Work>(double(random() % 1000 + 1), double(random() % 100) / 100);
+        }
+        std::map<std::uint32_t, int> gpus;
+        int given = 0;
+        for (const Decision& decision : OptimusPolicy().plan(cluster({8}, jobs)).decisions) {
+            gpus[decision.job] = decision.gpus;
+            given += decision.gpus;
+        }
+        EXPECT_LE(given, 8);
+        const auto sum = [&](int a, int b, int c) {
+            double total = 0;
+            for (std::size_t i = 0; i < 3; ++i) {
+                StepPlacement placement;
+                placement.gpus = std::array{a, b, c}[i];
+                total += jobs[i].work->remaining() / jobs[i].work->rate(placement);
+            }
+            return total;
+        };
+        double best = sum(1, 1, 1);
+        for (int a = 1; a <= 6; ++a)
+            for (int b = 1; a + b <= 7; ++b) best = std::min(best, sum(a, b, 8 - a - b));
+        EXPECT_NEAR(sum(gpus[0], gpus[1], gpus[2]), best, 1e-9 * best);
+    }
+}
+
+TEST(Optimus, FirstComersRunWhereTheGpusAreTooFew) {
+    std::vector<JobView> jobs{running(0, 2, one_to(4)), waiting(1, 1, one_to(4)),
+                              waiting(2, 1, one_to(4))};
+    for (JobView& each : jobs) each.work = std::make_shared<Work>(100, 0);
+    const Plan plan = OptimusPolicy().plan(cluster({2}, jobs));
+    ASSERT_EQ(plan.decisions.size(), 2u);
+    EXPECT_EQ(plan.decisions[0].job + plan.decisions[1].job, 1u);
+    EXPECT_EQ(plan.decisions[0].gpus, 1);
+    jobs[0].work = nullptr;
+    EXPECT_TRUE(OptimusPolicy().plan(cluster({2}, jobs)).decisions.empty())
+        << "what is not known stays as it is";
 }
 
 TEST(Progress, AConvergedJobGivesGpusToAFreshOne) {

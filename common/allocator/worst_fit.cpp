@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "common/allocator/worst_fit.hpp"
+
+#include <algorithm>
+
+namespace sluice {
+
+WorstFit::WorstFit(const std::vector<NodeView>& nodes) {
+    free_.reserve(nodes.size());
+    for (const NodeView& node : nodes) {
+        free_.push_back(node.gpus);
+        total_ += node.gpus;
+    }
+}
+
+void WorstFit::take(const std::vector<NodeShare>& shares) {
+    for (const NodeShare& share : shares) {
+        free_[share.node] -= share.gpus;
+        total_ -= share.gpus;
+    }
+}
+
+std::vector<NodeShare> WorstFit::place(int gpus) {
+    std::vector<NodeShare> shares;
+    if (gpus < 1 || gpus > total_) return shares;
+    for (int left = gpus; left > 0;) {
+        const auto most = std::max_element(free_.begin(), free_.end());
+        const NodeShare share{static_cast<std::size_t>(most - free_.begin()),
+                              std::min(*most, left)};
+        left -= share.gpus;
+        shares.push_back(share);
+        take({share});
+    }
+    return shares;
+}
+
+}  // namespace sluice

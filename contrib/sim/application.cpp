@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "contrib/sim/application.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <numeric>
+#include <system_error>
+
+#include "common/base/text.hpp"
+#include "contrib/sim/csv_table.hpp"
+
+namespace sluice::sim {
+namespace {
+
+constexpr int most_nodes = 4096;
+constexpr int most_gpus_on_node = 64;
+
+/// The placements of a table name neighbours in a ring: the smallest rotation stands for all.
+std::vector<int> smallest_rotation(std::vector<int> gpus) {
+    std::vector<int> best = gpus;
+    for (std::size_t i = 1; i < gpus.size(); ++i) {
+        std::rotate(gpus.begin(), gpus.begin() + 1, gpus.end());
+        best = std::min(best, gpus);
+    }
+    return best;
+}
+
+StepSeconds between(const StepSeconds& a, const StepSeconds& b, double share) {
+    return {a.step + share * (b.step - a.step), a.sync + share * (b.sync - a.sync)};
+}
+
+/// The two entries of a map around a key and where between them it lies; outside: the nearest.
+template <typename Map>
+struct Neighbours {
+    typename Map::const_iterator low;
+    typename Map::const_iterator high;
+    double share = 0;
+};
+template <typename Map>
+Neighbours<Map> around(const Map& map, double key) {
+    auto high = std::find_if(map.begin(), map.end(),
+                             [&](const auto& entry) { return double(entry.first) >= key; });
+    if (high == map.end()) return {std::prev(high), std::prev(high), 0};
+    if (high == map.begin() || double(high->first) == key) return {high, high, 0};
+    const auto low = std::prev(high);
+    return {low, high, (key - double(low->first)) / (double(high->first) - double(low->first))};
+}
+
+}  // namespace
+
+Result<StepTable> StepTable::read(const std::string& placements, const std::string& scalability) {
+    StepTable table;
+    std::map<std::pair<int, int>, std::map<double, std::pair<StepSeconds, int>>> sums;
+    const auto add = [&](int nodes, int gpus, const Row& row) {
+        auto& [sum, count] = sums[{nodes, gpus}][row.local_batch];
+        sum = {sum.step + row.seconds.step, sum.sync + row.seconds.sync};
+        ++count;
+    };
+    const auto times = [](const CsvTable& csv, std::size_t row, std::size_t first) -> Result<Row> {
+        std::array<double, 3> values{};
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            const Result<double> value = csv.number(row, first + i);
+            if (!value) return value.error();
+            values[i] = *value;
+        }
+        if (values[0] <= 0 || values[1] <= 0 || values[2] < 0 || values[2] > values[1])
+            return {ErrorCode::bad_input,
+                    csv.place(row) +
+                        ": a local batch and a step time above 0 are needed, and a "
+                        "sync time from 0 to the step time"};
+        return Row{values[0], {values[1], values[2]}};
+    };
+
+    const Result<CsvTable> measured =
+        CsvTable::read(placements, {"placement", "local_bsz", "step_time", "sync_time"});
+    if (!measured) return measured.error();
+    if (measured->rows() == 0) return {ErrorCode::bad_input, placements + ": has no rows"};
+    for (std::size_t row = 0; row < measured->rows(); ++row) {
+        const std::string_view digits = measured->text(row, 0);
+        std::vector<int> gpus;
+        for (const char digit : digits) {
+            if (digit < '1' || digit > '9')
+                return {ErrorCode::bad_input,
+                        measured->place(row) + ": placement \"" + printable(digits) +
+                            "\": a digit from 1 to 9 for each node is needed"};
+            gpus.push_back(digit - '0');
+        }
+        if (gpus.empty())
+            return {ErrorCode::bad_input, measured->place(row) + ": placement is empty"};
+        const Result<Row> values = times(*measured, row, 1);
+        if (!values) return values.error();
+        table.placements_[smallest_rotation(gpus)].push_back(*values);
+        add(static_cast<int>(gpus.size()), std::accumulate(gpus.begin(), gpus.end(), 0), *values);
+    }
+    if (!scalability.empty()) {
+        const Result<CsvTable> large = CsvTable::read(
+            scalability, {"num_nodes", "num_replicas", "local_bsz", "step_time", "sync_time"});
+        if (!large) return large.error();
+        for (std::size_t row = 0; row < large->rows(); ++row) {
+            const auto nodes = parse_integer(large->text(row, 0));
+            const auto gpus = parse_integer(large->text(row, 1));
+            if (!nodes || !gpus || *nodes < 1 || *nodes > most_nodes || *gpus < *nodes ||
+                *gpus > *nodes * most_gpus_on_node)
+                return {ErrorCode::bad_input, large->place(row) +
+                                                  ": num_nodes from 1, num_replicas from "
+                                                  "num_nodes are needed"};
+            const Result<Row> values = times(*large, row, 2);
+            if (!values) return values.error();
+            add(static_cast<int>(*nodes), static_cast<int>(*gpus), *values);
+        }
+    }
+    for (auto& [gpus, line] : table.placements_)
+        std::sort(line.begin(), line.end(),
+                  [](const Row& a, const Row& b) { return a.local_batch < b.local_batch; });
+    for (const auto& [place, batches] : sums) {
+        Line& line = table.by_nodes_[place.first][place.second];
+        for (const auto& [local, sum] : batches)
+            line.push_back({local, {sum.first.step / sum.second, sum.first.sync / sum.second}});
+        const auto widen = [&](double local) {
+            table.least_local_ =
+                table.least_local_ == 0 ? local : std::min(table.least_local_, local);
+            table.most_local_ = std::max(table.most_local_, local);
+        };
+        if (place.first <= 4) {
+            widen(line.front().local_batch);
+            widen(line.back().local_batch);
+        }
+    }
+    return table;
+}
+
+StepSeconds StepTable::on_line(const Line& line, double local_batch) {
+    const auto high =
+        std::lower_bound(line.begin(), line.end(), local_batch,
+                         [](const Row& row, double local) { return row.local_batch < local; });
+    if (high == line.begin()) return high->seconds;
+    if (high == line.end()) return line.back().seconds;
+    const auto low = std::prev(high);
+    return between(low->seconds, high->seconds,
+                   (local_batch - low->local_batch) / (high->local_batch - low->local_batch));
+}
+
+StepSeconds StepTable::on_nodes(const std::map<int, Line>& sizes, double gpus,
+                                double local_batch) const {
+    const auto [low, high, share] = around(sizes, gpus);
+    return between(on_line(low->second, local_batch), on_line(high->second, local_batch), share);
+}
+
+StepSeconds StepTable::at(std::span<const int> gpus_on_nodes, double local_batch) const {
+    std::vector<int> gpus;
+    for (const int count : gpus_on_nodes)
+        if (count > 0) gpus.push_back(count);
+    if (const auto found = placements_.find(smallest_rotation(gpus)); found != placements_.end())
+        return on_line(found->second, local_batch);
+    const auto nodes = static_cast<double>(gpus.size());
+    const double per_node = std::accumulate(gpus.begin(), gpus.end(), 0.0) / nodes;
+    const auto [low, high, share] = around(by_nodes_, nodes);
+    return between(on_nodes(low->second, per_node * low->first, local_batch),
+                   on_nodes(high->second, per_node * high->first, local_batch), share);
+}
+
+Result<Application> Application::read(const std::string& folder,
+                                      const std::vector<std::string>& types,
+                                      ApplicationLimits limits) {
+    namespace fs = std::filesystem;
+    Application application;
+    application.name_ = fs::path(folder).filename().string();
+    for (const std::string& type : types) {
+        const std::string scalability = folder + "/scalability" + type + ".csv";
+        std::error_code error;
+        Result<StepTable> steps =
+            StepTable::read(folder + "/placements" + type + ".csv",
+                            fs::exists(scalability, error) ? scalability : std::string());
+        if (!steps) return steps.error();
+        application.steps_.push_back(std::move(*steps));
+    }
+    std::vector<std::string> files;
+    std::error_code error;
+    for (fs::directory_iterator each(folder, error), end; !error && each != end;
+         each.increment(error))
+        files.push_back(each->path().filename().string());
+    if (error) return {ErrorCode::unreachable, folder + ": " + error.message()};
+    for (const std::string& file : files) {
+        constexpr std::string_view prefix = "validation-";
+        if (!file.starts_with(prefix) || !file.ends_with(".csv")) continue;
+        const auto batch = parse_integer(
+            std::string_view(file).substr(prefix.size(), file.size() - prefix.size() - 4));
+        if (!batch || *batch < 1)
+            return {ErrorCode::bad_input,
+                    folder + "/" + file + ": validation-BATCH.csv with a batch from 1 is needed"};
+        const Result<CsvTable> csv =
+            CsvTable::read(folder + "/" + file, {"progress", "grad_sqr", "grad_var"});
+        if (!csv) return csv.error();
+        std::vector<Epoch>& curve = application.curves_[static_cast<double>(*batch)];
+        for (std::size_t row = 0; row < csv->rows(); ++row) {
+            std::array<double, 3> values{};
+            for (std::size_t i = 0; i < values.size(); ++i) {
+                const Result<double> value = csv->number(row, i);
+                if (!value) return value.error();
+                values[i] = *value;
+            }
+            const double before = curve.empty() ? 0 : curve.back().progress;
+            if (values[0] < before || values[1] < 0 || values[2] < 0 || values[1] + values[2] <= 0)
+                return {ErrorCode::bad_input,
+                        csv->place(row) +
+                            ": progress has to rise, and grad_sqr and grad_var to be "
+                            "0 or more, not both 0"};
+            curve.push_back({values[0], {values[1], values[2]}});
+        }
+        if (curve.empty()) return {ErrorCode::bad_input, folder + "/" + file + ": has no rows"};
+    }
+    if (application.curves_.empty())
+        return {ErrorCode::bad_input, folder + ": has no validation-BATCH.csv"};
+    application.epochs_ =
+        static_cast<int>(std::min_element(application.curves_.begin(), application.curves_.end(),
+                                          [](const auto& a, const auto& b) {
+                                              return a.second.size() < b.second.size();
+                                          })
+                             ->second.size());
+    for (const StepTable& steps : application.steps_) {
+        const bool first = &steps == &application.steps_.front();
+        application.least_local_ =
+            first ? steps.least_local_batch()
+                  : std::min(application.least_local_, steps.least_local_batch());
+        application.most_local_ = std::max(application.most_local_, steps.most_local_batch());
+    }
+    if (limits.most_local_batch > 0) application.most_local_ = limits.most_local_batch;
+    return application;
+}
+
+double Application::progress_after(int epoch) const {
+    if (epoch <= 0) return 0;
+    double least = 0;
+    for (const auto& [batch, curve] : curves_) {
+        const double progress =
+            curve[static_cast<std::size_t>(std::min(epoch, epochs_) - 1)].progress;
+        least = batch == first_batch() ? progress : std::min(least, progress);
+    }
+    return least;
+}
+
+GradientNoise Application::noise(double batch, int epoch) const {
+    const auto [low, high, share] = around(curves_, batch);
+    const auto at = static_cast<std::size_t>(std::clamp(epoch, 0, epochs_ - 1));
+    const GradientNoise& a = low->second[at].noise;
+    const GradientNoise& b = high->second[at].noise;
+    return {a.square + share * (b.square - a.square),
+            a.variance + share * (b.variance - a.variance)};
+}
+
+double Application::gain(double batch, int epoch) const {
+    const GradientNoise at = noise(batch, epoch);
+    const double scale = batch / first_batch();
+    return (at.variance + at.square) / (at.variance / scale + at.square);
+}
+
+}  // namespace sluice::sim

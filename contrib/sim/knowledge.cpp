@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "contrib/sim/knowledge.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace sluice::sim {
+namespace {
+
+double batch_of(const Application& application, const WorkloadJob& asked) {
+    return asked.batch > 0 ? asked.batch : application.first_batch();
+}
+
+/// GPUs on each node: `most_on_node` on all but the last.
+std::vector<int> filled(const StepPlacement& placement) {
+    std::vector<int> gpus;
+    for (int left = placement.gpus; left > 0; left -= gpus.back())
+        gpus.push_back(std::min(left, placement.most_on_node));
+    return gpus;
+}
+
+class Truth : public WorkForecast {
+  public:
+    Truth(const TrainingJob& job, double batch) : job_(job), batch_(batch) {}
+
+    double remaining() const override { return job_.remaining(); }
+    double rate(const StepPlacement& placement) const override {
+        return job_.rate_on(filled(placement), job_.type(),
+                            split_batch(job_.application(), placement.gpus, batch_));
+    }
+
+  private:
+    const TrainingJob& job_;  // lives as long as the round
+    double batch_;
+};
+
+}  // namespace
+
+TrainingJob::BatchRule AsAsked::batch_rule(const Application& application, const WorkloadJob& job) {
+    const double batch = batch_of(application, job);
+    return [batch](const TrainingJob& training) {
+        return split_batch(training.application(), training.gpus(), batch);
+    };
+}
+
+std::shared_ptr<const WorkForecast> AsAsked::forecast(const TrainingJob&, const WorkloadJob&) {
+    return nullptr;
+}
+
+std::vector<int> AsAsked::sizes(const TrainingJob&, const WorkloadJob& asked) {
+    return {asked.gpus};
+}
+
+std::shared_ptr<const WorkForecast> Oracle::forecast(const TrainingJob& job,
+                                                     const WorkloadJob& asked) {
+    return std::make_shared<Truth>(job, batch_of(job.application(), asked));
+}
+
+std::vector<int> Oracle::sizes(const TrainingJob& job, const WorkloadJob& asked) {
+    const Application& application = job.application();
+    int most = static_cast<int>(batch_of(application, asked) / application.least_local_batch());
+    for (const std::string& name : {application.name(), std::string()})
+        if (const auto limit = most_gpus_.find(name); limit != most_gpus_.end()) {
+            most = std::min(most, limit->second);
+            break;
+        }
+    std::vector<int> sizes(static_cast<std::size_t>(std::max(1, most)));
+    std::iota(sizes.begin(), sizes.end(), 1);
+    return sizes;
+}
+
+}  // namespace sluice::sim

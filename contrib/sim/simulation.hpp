@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// A cluster in virtual time: jobs of a workload come, a policy of common/allocator is asked every
+// round as the deciding thread of slurmctld asks it, and what it says is done at once. Waiting jobs
+// that it says nothing of are started as stock Slurm does (stock_starts.hpp).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/allocator/policy.hpp"
+#include "contrib/sim/training_job.hpp"
+#include "contrib/sim/workload.hpp"
+
+namespace sluice::sim {
+
+struct Nodes {
+    int count = 0;
+    int gpus = 0;          ///< on each
+    std::size_t type = 0;  ///< of the applications' tables
+};
+
+struct SimulationOptions {
+    double round_s = 60;
+    double restart_s = 30;  ///< without progress, at the start and at each change
+    double longest_s = 30 * 86400.0;
+    /// A job's time limit, relative to how long it runs as it was asked for.
+    double limit_factor = 2;
+};
+
+struct JobResult {
+    std::string name;
+    std::string application;
+    double arrival_s = 0;
+    double end_s = 0;
+    double first_start_s = 0;
+    double gpu_s = 0;
+    int restarts = 0;
+
+    double completion_s() const { return end_s - arrival_s; }
+};
+
+struct SimulationResult {
+    std::vector<JobResult> jobs;
+    double makespan_s = 0;
+};
+
+/// Who tells a policy what is known of a job.
+class Knowledge {
+  public:
+    virtual ~Knowledge() = default;
+    /// How the job chooses its batch.
+    virtual TrainingJob::BatchRule batch_rule(const Application& application,
+                                              const WorkloadJob& job) = 0;
+    /// Nothing: nothing is known. Valid until the job goes on.
+    virtual std::shared_ptr<const WorkForecast> forecast(const TrainingJob& job,
+                                                         const WorkloadJob& asked) = 0;
+    /// Legal sizes of the moment.
+    virtual std::vector<int> sizes(const TrainingJob& job, const WorkloadJob& asked) = 0;
+};
+
+/// bad_input where the workload names an application that is not among these; not_found where jobs
+/// are still there after longest_s.
+Result<SimulationResult> simulate(const std::vector<WorkloadJob>& workload,
+                                  const std::vector<Application>& applications,
+                                  const std::vector<Nodes>& nodes, const Policy& policy,
+                                  Knowledge& knowledge, const SimulationOptions& options = {});
+
+}  // namespace sluice::sim

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// A job as it really goes: an Application on the GPUs that it holds, in virtual time. The rules are
+// those of Pollux's simulator (Qiao et al., OSDI 2021; simulator.py): progress = gain / seconds of
+// a step, both of the epoch and the batch of the moment.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "contrib/sim/application.hpp"
+
+namespace sluice::sim {
+
+/// What a job makes of one step: `local` samples on each GPU, `accumulated` times more before
+/// gradients are exchanged.
+struct BatchSplit {
+    int local = 1;
+    int accumulated = 0;
+
+    double batch(int gpus) const { return double(gpus) * local * (accumulated + 1); }
+};
+
+/// The split of a given batch over `gpus`: even, rounded up, within the application's limits.
+BatchSplit split_batch(const Application& application, int gpus, double batch);
+
+class TrainingJob {
+  public:
+    /// Where a job chooses its batch itself: asked whenever its GPUs or its epoch change.
+    using BatchRule = std::function<BatchSplit(const TrainingJob& job)>;
+
+    TrainingJob(const Application& application, BatchRule rule)
+        : application_(&application), rule_(std::move(rule)) {}
+
+    /// GPUs on each node, all of one type; empty: it waits. Whoever gets GPUs first spends
+    /// `restart_s` without progress.
+    void place(std::vector<int> gpus_on_nodes, std::size_t type, double restart_s);
+
+    /// Lives on for so long; `slowdown` (0 to 1) is the share of progress that others take from
+    /// it. Returns how long of that it lived: less once it is complete.
+    double advance(double seconds, double slowdown = 0);
+
+    const Application& application() const { return *application_; }
+    bool complete() const { return epoch_ >= application_->epochs(); }
+    bool running() const { return gpus_ > 0; }
+    int gpus() const { return gpus_; }
+    const std::vector<int>& placement() const { return placement_; }
+    std::size_t type() const { return type_; }
+    int epoch() const { return epoch_; }
+    const BatchSplit& split() const { return split_; }
+    double progress() const { return progress_; }
+    double remaining() const { return application_->total_progress() - progress_; }
+    double attained_gpu_s() const { return attained_gpu_s_; }
+    int starts() const { return starts_; }  ///< restarts included
+
+    /// Seconds of a step with this split where it is.
+    double step_seconds(const BatchSplit& split) const;
+    /// Progress a second on other GPUs, with the batch that `split` makes there, in this epoch.
+    double rate_on(std::span<const int> gpus_on_nodes, std::size_t type,
+                   const BatchSplit& split) const;
+
+  private:
+    void choose_batch() { split_ = rule_(*this); }
+
+    const Application* application_;
+    BatchRule rule_;
+    std::vector<int> placement_;
+    std::size_t type_ = 0;
+    int gpus_ = 0;
+    BatchSplit split_;
+    int epoch_ = 0;
+    double progress_ = 0;
+    double without_progress_s_ = 0;
+    double attained_gpu_s_ = 0;
+    int starts_ = 0;
+};
+
+}  // namespace sluice::sim

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Which jobs come when: a CSV with the columns of Pollux's and Sia's public workloads,
+//
+//     name,time,application,num_replicas,batch_size       time in seconds, by arrival or not
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/base/result.hpp"
+
+namespace sluice::sim {
+
+struct WorkloadJob {
+    std::string name;
+    double arrival_s = 0;
+    std::string application;
+    int gpus = 1;      ///< what a person would have asked for
+    double batch = 0;  ///< and set; 0: not said
+};
+
+/// By arrival. bad_input with file and line.
+Result<std::vector<WorkloadJob>> read_workload(const std::string& path);
+
+}  // namespace sluice::sim

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The simulator: tables read and interpolated, one job in virtual time, whole clusters.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "common/allocator/fifo.hpp"
+#include "common/allocator/las.hpp"
+#include "common/allocator/optimus.hpp"
+#include "contrib/sim/knowledge.hpp"
+#include "contrib/sim/simulation.hpp"
+#include "contrib/sim/stock_starts.hpp"
+#include "tests/unit/scratch_dir.hpp"
+
+namespace sluice::sim {
+namespace {
+
+constexpr const char* placements =
+    "placement,local_bsz,step_time,sync_time\n"
+    "1,8,1.0,0.0\n"
+    "1,16,2.0,0.0\n"
+    "2,8,1.2,0.2\n"
+    "2,16,2.2,0.2\n"
+    "11,8,1.6,0.6\n"
+    "11,16,2.6,0.6\n"
+    "21,8,1.7,0.7\n";
+constexpr const char* scalability =
+    "num_nodes,num_replicas,local_bsz,step_time,sync_time\n"
+    "4,4,8,2.0,1.0\n"
+    "4,8,8,3.0,2.0\n";
+// batches of 8 and 16; a step at 16 is worth 1.5 of those at 8
+constexpr const char* epochs_of_8 =
+    "progress,iteration,metric,grad_sqr,grad_var\n100,100,1,1.0,1.0\n200,200,1,1.0,1.0\n";
+constexpr const char* epochs_of_16 =
+    "progress,iteration,metric,grad_sqr,grad_var\n110,80,1,1.0,1.0\n220,160,1,1.0,1.0\n";
+
+class SimTest : public ::testing::Test {
+  protected:
+    SimTest() {
+        write("placements.csv", placements);
+        write("scalability.csv", scalability);
+        write("validation-8.csv", epochs_of_8);
+        write("validation-16.csv", epochs_of_16);
+    }
+    void write(const std::string& name, const std::string& text) {
+        std::filesystem::create_directories(folder_.path() + "/app");
+        folder_.write("app/" + name, text);
+    }
+    Result<Application> read() { return Application::read(folder_.path() + "/app", {""}); }
+    std::string message_of_reading() {
+        const auto read_one = read();
+        return read_one ? "" : read_one.error().message.substr(folder_.path().size());
+    }
+    static WorkloadJob job(const std::string& name, double arrival, int gpus, double batch = 8) {
+        return {name, arrival, "app", gpus, batch};
+    }
+
+    ScratchDir folder_;
+};
+
+TEST_F(SimTest, StepTimesAreThoseOfTheTableAndLinearBetween) {
+    const auto application = read();
+    ASSERT_TRUE(application) << application.error().message;
+    const auto seconds = [&](std::vector<int> gpus, double local) {
+        return application->steps(0).at(gpus, local).step;
+    };
+    EXPECT_DOUBLE_EQ(seconds({1}, 8), 1.0);
+    EXPECT_DOUBLE_EQ(seconds({1}, 12), 1.5);
+    EXPECT_DOUBLE_EQ(seconds({0, 2, 0}, 10), 1.45);
+    EXPECT_DOUBLE_EQ(seconds({1, 1}, 8), 1.6);
+    EXPECT_DOUBLE_EQ(seconds({1, 2}, 8), 1.7) << "a rotation of 21";
+    EXPECT_DOUBLE_EQ(seconds({1}, 2), 1.0) << "below what was measured: the nearest";
+    EXPECT_DOUBLE_EQ(seconds({1}, 99), 2.0);
+    EXPECT_DOUBLE_EQ(seconds({1, 1, 1, 1}, 8), 2.0);
+    EXPECT_DOUBLE_EQ(seconds({2, 2, 1, 1}, 8), 2.5) << "halfway between 4 and 8 GPUs of 4 nodes";
+    // 3 nodes with 4 GPUs are halfway between 2 with 8/3 (3 is the most there) and 4 with 16/3
+    EXPECT_NEAR(seconds({2, 1, 1}, 8), (1.6 + 2.0 / 3 * 0.1 + 2.0 + 1.0 / 3) / 2, 1e-12);
+    EXPECT_DOUBLE_EQ(application->steps(0).at(std::vector<int>{2}, 8).sync, 0.2);
+}
+
+TEST_F(SimTest, GainFollowsTheNoise) {
+    const auto application = read();
+    ASSERT_TRUE(application);
+    EXPECT_EQ(application->epochs(), 2);
+    EXPECT_DOUBLE_EQ(application->first_batch(), 8);
+    EXPECT_DOUBLE_EQ(application->most_batch(), 16);
+    EXPECT_DOUBLE_EQ(application->progress_after(1), 100) << "the least of the batches";
+    EXPECT_DOUBLE_EQ(application->total_progress(), 200);
+    EXPECT_DOUBLE_EQ(application->gain(8, 0), 1);
+    EXPECT_DOUBLE_EQ(application->gain(16, 0), 2 / 1.5);
+}
+
+TEST_F(SimTest, BatchesAreSplitAsTheJobWouldDo) {
+    const auto application = read();
+    ASSERT_TRUE(application);
+    const auto split = [&](int gpus, double batch) {
+        const BatchSplit one = split_batch(*application, gpus, batch);
+        return std::pair(one.local, one.accumulated);
+    };
+    EXPECT_EQ(split(1, 8), std::pair(8, 0));
+    EXPECT_EQ(split(1, 16), std::pair(8, 1)) << "one GPU measures noise on two batches";
+    EXPECT_EQ(split(2, 16), std::pair(8, 0));
+    EXPECT_EQ(split(3, 16), std::pair(5, 0)) << "6 would be more than the largest batch";
+}
+
+TEST_F(SimTest, AJobGoesThroughItsEpochs) {
+    const auto application = read();
+    ASSERT_TRUE(application);
+    TrainingJob training(*application, [](const TrainingJob& at) {
+        return split_batch(at.application(), at.gpus(), at.epoch() == 0 ? 8 : 16);
+    });
+    EXPECT_DOUBLE_EQ(training.advance(60), 60) << "it waits";
+    EXPECT_EQ(training.progress(), 0);
+    training.place({1}, 0, 30);
+    training.advance(60);
+    EXPECT_DOUBLE_EQ(training.progress(), 30) << "30 s of restart, then a step a second";
+    training.advance(80);
+    // 70 s to the end of the epoch; then 16 in two batches of 8, 2 s for 4/3
+    EXPECT_EQ(training.epoch(), 1);
+    EXPECT_DOUBLE_EQ(training.progress(), 100 + 10 * 2 / 3.0);
+    training.place({2}, 0, 0);
+    EXPECT_EQ(training.split().local, 8);
+    // 93 1/3 are left, at 4/3 in 1.2 s
+    EXPECT_NEAR(training.advance(1000), 84, 1e-9);
+    EXPECT_TRUE(training.complete());
+    EXPECT_NEAR(training.attained_gpu_s(), 140 + 2 * 84, 1e-9);
+    EXPECT_EQ(training.starts(), 2);
+    training.place({}, 0, 30);
+    EXPECT_FALSE(training.running());
+}
+
+TEST_F(SimTest, ASlowdownTakesItsShare) {
+    const auto application = read();
+    ASSERT_TRUE(application);
+    TrainingJob training(*application, [](const TrainingJob& at) {
+        return split_batch(at.application(), at.gpus(), 8);
+    });
+    training.place({1}, 0, 0);
+    training.advance(60, 0.25);
+    EXPECT_DOUBLE_EQ(training.progress(), 45);
+}
+
+TEST_F(SimTest, TablesThatAreWrongSayWhere) {
+    write("placements.csv", "placement,local_bsz,step_time,sync_time\n1,8,1.0,0.0\n1,16,x,0.0\n");
+    EXPECT_EQ(message_of_reading(),
+              "/app/placements.csv, line 3: step_time is \"x\": a number is needed");
+    write("placements.csv", "placement,local_bsz,step_time,sync_time\n1,8,1.0,2.0\n");
+    EXPECT_NE(message_of_reading().find("line 2: a local batch and a step time above 0"),
+              std::string::npos);
+    write("placements.csv", "placement,local_bsz,step_time,sync_time\n1a,8,1.0,0.0\n");
+    EXPECT_NE(message_of_reading().find("line 2: placement \"1a\""), std::string::npos);
+    write("placements.csv", "placement,local_bsz,step_time\n1,8,1.0\n");
+    EXPECT_NE(message_of_reading().find("no column \"sync_time\""), std::string::npos);
+    write("placements.csv", "placement,local_bsz,step_time,sync_time\n1,8,1.0\n");
+    EXPECT_NE(message_of_reading().find("line 2: 3 cells where the header has 4"),
+              std::string::npos);
+    write("placements.csv", "");
+    EXPECT_NE(message_of_reading().find("is empty"), std::string::npos);
+    write("placements.csv", placements);
+    write("validation-8.csv", "progress,grad_sqr,grad_var\n100,1,1\n90,1,1\n");
+    EXPECT_NE(message_of_reading().find("line 3: progress has to rise"), std::string::npos);
+    write("validation-8.csv", epochs_of_8);
+    write("validation-many.csv", epochs_of_8);
+    EXPECT_NE(message_of_reading().find("validation-BATCH.csv"), std::string::npos);
+}
+
+TEST_F(SimTest, WorkloadsAreSortedByArrivalAndChecked) {
+    const auto read_text = [&](const std::string& rows) {
+        return read_workload(
+            folder_.write("jobs.csv", "name,time,application,num_replicas,batch_size\n" + rows));
+    };
+    const auto jobs = read_text("late,90,app,2,16\r\nsoon,10,app,1,8\n");
+    ASSERT_TRUE(jobs) << jobs.error().message;
+    ASSERT_EQ(jobs->size(), 2u);
+    EXPECT_EQ((*jobs)[0].name, "soon");
+    EXPECT_EQ((*jobs)[1].gpus, 2);
+    EXPECT_DOUBLE_EQ((*jobs)[1].batch, 16);
+    for (const char* wrong : {"a,-1,app,1,8\n", "a,1,app,0,8\n", "a,1,app,1.5,8\n", "a,1,,1,8\n",
+                              "a,nan,app,1,8\n", "a,1,app,1,-8\n", ""}) {
+        const auto refused = read_text(wrong);
+        ASSERT_FALSE(refused) << wrong;
+        EXPECT_EQ(refused.error().code, ErrorCode::bad_input);
+    }
+}
+
+TEST(StockStartsTest, LaterJobsStartWhereTheyDelayNobody) {
+    const std::vector<NodeView> nodes{{"a", 4}, {"b", 4}};
+    // 3 GPUs of a run until 100; the next wants 8, then: a short one, a long one, a long one of 2
+    std::vector<StockJob> jobs{{true, 3, 100, 0, {{0, 3}}},
+                               {false, 8, 0, 1000, {}},
+                               {false, 1, 0, 50, {}},
+                               {false, 1, 0, 200, {}}};
+    auto starts = stock_starts(nodes, jobs, 0);
+    ASSERT_EQ(starts.size(), 1u);
+    EXPECT_EQ(starts[0].job, 2u);
+    ASSERT_EQ(starts[0].shares.size(), 1u);
+    EXPECT_EQ(starts[0].shares[0].node, 0u) << "where it leaves b whole";
+
+    jobs[1].gpus = 6;  // leaves two: the long one fits beside
+    starts = stock_starts(nodes, jobs, 0);
+    ASSERT_EQ(starts.size(), 2u);
+    EXPECT_EQ(starts[1].job, 3u);
+
+    jobs[1].gpus = 5;  // fits now, over both nodes
+    starts = stock_starts(nodes, jobs, 0);
+    ASSERT_EQ(starts.size(), 1u);
+    EXPECT_EQ(starts[0].job, 1u);
+    EXPECT_EQ(starts[0].shares.size(), 2u);
+}
+
+TEST_F(SimTest, FifoRunsJobsInOrder) {
+    const auto application = read();
+    ASSERT_TRUE(application);
+    AsAsked knowledge;
+    const auto result = simulate({job("first", 0, 2), job("second", 10, 2), job("third", 20, 1)},
+                                 {*application}, {{1, 2, 0}}, FifoPolicy(), knowledge);
+    ASSERT_TRUE(result) << result.error().message;
+    ASSERT_EQ(result->jobs.size(), 3u);
+    // local batches of 4 take as long as 8; 200 steps of 1.2 s behind 30 s, from the round at 60 on
+    EXPECT_NEAR(result->jobs[0].end_s, 60 + 30 + 240, 1e-9);
+    EXPECT_NEAR(result->jobs[1].end_s, 360 + 30 + 240, 1e-9);
+    EXPECT_DOUBLE_EQ(result->jobs[2].first_start_s, 660);
+    EXPECT_NEAR(result->jobs[2].end_s, 660 + 30 + 200, 1e-9);
+    EXPECT_NEAR(result->makespan_s, 890, 1e-9);
+    EXPECT_NEAR(result->jobs[0].gpu_s, 540, 1e-9);
+    EXPECT_EQ(result->jobs[0].restarts, 0);
+}
+
+TEST_F(SimTest, LasLetsTheNewcomerRun) {
+    const auto application = read();
+    ASSERT_TRUE(application);
+    AsAsked knowledge;
+    const std::vector<WorkloadJob> jobs{job("old", 0, 2), job("new", 180, 2)};
+    // 120 s on 2 GPUs are above the threshold when the other comes
+    const auto result = simulate(jobs, {*application}, {{1, 2, 0}}, LasPolicy(200), knowledge);
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_EQ(result->jobs[0].restarts, 1);
+    EXPECT_DOUBLE_EQ(result->jobs[1].first_start_s, 180);
+    const auto patient = simulate(jobs, {*application}, {{1, 2, 0}}, LasPolicy(1e9), knowledge);
+    ASSERT_TRUE(patient);
+    EXPECT_EQ(patient->jobs[0].restarts, 0);
+    EXPECT_GT(patient->jobs[1].first_start_s, 180);
+}
+
+TEST_F(SimTest, OptimusIsToldTheTruth) {
+    const auto application = read();
+    ASSERT_TRUE(application);
+    Oracle knowledge({{"", 2}});
+    const auto result = simulate({job("a", 0, 1, 16), job("b", 0, 1, 16)}, {*application},
+                                 {{1, 4, 0}}, OptimusPolicy(), knowledge);
+    ASSERT_TRUE(result) << result.error().message;
+    for (const JobResult& each : result->jobs) {
+        // 200 at 4/3 in 1.2 s
+        EXPECT_NEAR(each.end_s, 60 + 30 + 180, 1e-9) << "two GPUs each";
+        EXPECT_EQ(each.restarts, 0);
+    }
+}
+
+TEST_F(SimTest, WhatCannotBeSimulatedIsSaid) {
+    const auto application = read();
+    ASSERT_TRUE(application);
+    AsAsked knowledge;
+    WorkloadJob other = job("a", 0, 1);
+    other.application = "none";
+    const auto unknown = simulate({other}, {*application}, {{1, 2, 0}}, FifoPolicy(), knowledge);
+    ASSERT_FALSE(unknown);
+    EXPECT_EQ(unknown.error().code, ErrorCode::bad_input);
+    SimulationOptions options;
+    options.longest_s = 100;
+    const auto endless =
+        simulate({job("a", 0, 1)}, {*application}, {{1, 2, 0}}, FifoPolicy(), knowledge, options);
+    ASSERT_FALSE(endless);
+    EXPECT_EQ(endless.error().code, ErrorCode::not_found);
+}
+
+}  // namespace
+}  // namespace sluice::sim
