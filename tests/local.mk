@@ -9,6 +9,7 @@ tests_unit_unit_tests_SOURCES = \
 	tests/unit/base_test.cpp \
 	tests/unit/config_test.cpp \
 	tests/unit/file_test.cpp \
+	tests/unit/goodput_test.cpp \
 	tests/unit/jobspec_test.cpp \
 	tests/unit/topology_test.cpp \
 	tests/unit/topology_text_test.cpp \

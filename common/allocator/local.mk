@@ -2,6 +2,8 @@
 common_libsluice_la_SOURCES += \
 	common/allocator/fifo.cpp \
 	common/allocator/fifo.hpp \
+	common/allocator/in_order.cpp \
+	common/allocator/in_order.hpp \
 	common/allocator/las.cpp \
 	common/allocator/las.hpp \
 	common/allocator/node_packing.cpp \
@@ -12,5 +14,7 @@ common_libsluice_la_SOURCES += \
 	common/allocator/policy.hpp \
 	common/allocator/progress.cpp \
 	common/allocator/progress.hpp \
+	common/allocator/srtf.cpp \
+	common/allocator/srtf.hpp \
 	common/allocator/worst_fit.cpp \
 	common/allocator/worst_fit.hpp

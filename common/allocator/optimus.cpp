@@ -8,29 +8,12 @@
 #include "common/allocator/worst_fit.hpp"
 
 namespace sluice {
-namespace {
-
-/// `gpus` on as few nodes of `per_node` as can be.
-StepPlacement packed(int gpus, int per_node) {
-    StepPlacement placement;
-    placement.gpus = gpus;
-    placement.nodes = (gpus + per_node - 1) / per_node;
-    placement.most_on_node = std::min(gpus, per_node);
-    return placement;
-}
-
-}  // namespace
-
 Plan OptimusPolicy::plan(const ClusterView& cluster) const {
     const std::vector<JobView>& jobs = cluster.jobs;
     int left = 0;
-    int per_node = 1;
-    for (const NodeView& node : cluster.nodes) {
-        left += node.gpus;
-        per_node = std::max(per_node, node.gpus);
-    }
+    for (const NodeView& node : cluster.nodes) left += node.gpus;
     const auto remaining_s = [&](const JobView& job, int gpus) {
-        const double rate = job.work->rate(packed(gpus, per_node));
+        const double rate = job.work->rate(packed_placement(cluster.nodes, gpus));
         return rate > 0 ? job.work->remaining() / rate : std::numeric_limits<double>::infinity();
     };
 
@@ -85,7 +68,7 @@ Plan OptimusPolicy::plan(const ClusterView& cluster) const {
             anew.push_back(job);
     }
     std::stable_sort(anew.begin(), anew.end(),
-                     [&](std::size_t a, std::size_t b) { return gpus[a] > gpus[b]; });
+                     [&](std::size_t a, std::size_t b) { return gpus[a] < gpus[b]; });
     for (const std::size_t job : anew) {
         std::vector<NodeShare> shares = nodes.place(gpus[job]);
         if (shares.empty()) continue;

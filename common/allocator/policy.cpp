@@ -45,6 +45,16 @@ std::vector<std::string> policy_names() {
     return names;
 }
 
+StepPlacement packed_placement(const std::vector<NodeView>& nodes, int gpus) {
+    int per_node = 1;
+    for (const NodeView& node : nodes) per_node = std::max(per_node, node.gpus);
+    StepPlacement placement;
+    placement.gpus = gpus;
+    placement.nodes = (gpus + per_node - 1) / per_node;
+    placement.most_on_node = std::min(gpus, per_node);
+    return placement;
+}
+
 std::optional<double> relative_gain(const JobView& job, int gpus, double seconds) {
     if (!job.curve || !job.step || !job.speed || gpus < 1) return std::nullopt;
     const double limit = std::max(job.curve->b2, job.target_loss.value_or(job.curve->b2));

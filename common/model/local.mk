@@ -6,6 +6,8 @@ common_libsluice_la_SOURCES += \
 	common/model/decay.hpp \
 	common/model/decay_fit.cpp \
 	common/model/decay_fit.hpp \
+	common/model/goodput.cpp \
+	common/model/goodput.hpp \
 	common/model/loss_curve.cpp \
 	common/model/loss_curve.hpp \
 	common/model/loss_curve_options.hpp \

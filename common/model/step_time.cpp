@@ -125,6 +125,12 @@ double step_seconds(const StepTimeModel& model, const StepPlacement& placement) 
     return batch ? seconds * std::exp(batch->offset) : seconds;
 }
 
+double compute_seconds(const StepTimeModel& model, const StepPlacement& placement) {
+    const double seconds = parts_of(model, placement, sync_factors(placement)).compute;
+    const StepBatch* batch = batch_of(model, placement.local_batch);
+    return batch ? seconds * std::exp(batch->offset) : seconds;
+}
+
 double step_gradient(const StepTimeModel& model, const StepPlacement& placement,
                      std::array<double, step_terms>& gradient) {
     const auto factors = sync_factors(placement);

@@ -112,6 +112,10 @@ struct StepTimeModel {
 /// For usable() placements. Some 50 ns, nothing allocated.
 double step_seconds(const StepTimeModel& model, const StepPlacement& placement);
 
+/// T_grad alone, without any exchange: what each further batch costs whose gradients are added up
+/// before they are exchanged.
+double compute_seconds(const StepTimeModel& model, const StepPlacement& placement);
+
 struct StepTime {
     double seconds = 0;
     double log_sd = 0;  ///< deviation of log(seconds) of one measurement from the prediction

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "common/base/result.hpp"
+#include "common/model/goodput.hpp"
 
 namespace sluice::sim {
 
@@ -82,8 +83,10 @@ class Application {
 
     double first_batch() const { return curves_.begin()->first; }
     double most_batch() const { return curves_.rbegin()->first; }
-    double least_local_batch() const { return least_local_; }
-    double most_local_batch() const { return most_local_; }
+    BatchLimits limits() const {
+        return {first_batch(), most_batch(), static_cast<int>(least_local_),
+                static_cast<int>(most_local_)};
+    }
     int epochs() const { return epochs_; }
 
     /// Progress at which `epoch` epochs are complete (the least over batches).

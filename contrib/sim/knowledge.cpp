@@ -19,19 +19,22 @@ std::vector<int> filled(const StepPlacement& placement) {
     return gpus;
 }
 
+/// In steps of the batch.
 class Truth : public WorkForecast {
   public:
-    Truth(const TrainingJob& job, double batch) : job_(job), batch_(batch) {}
+    Truth(const TrainingJob& job, double batch)
+        : job_(job), batch_(batch), remaining_(job.steps_left(batch)) {}
 
-    double remaining() const override { return job_.remaining(); }
+    double remaining() const override { return remaining_; }
     double rate(const StepPlacement& placement) const override {
-        return job_.rate_on(filled(placement), job_.type(),
-                            split_batch(job_.application(), placement.gpus, batch_));
+        const BatchSplit split = split_batch(job_.application().limits(), placement.gpus, batch_);
+        return 1 / job_.step_seconds_on(filled(placement), job_.type(), split);
     }
 
   private:
     const TrainingJob& job_;  // lives as long as the round
     double batch_;
+    double remaining_;
 };
 
 }  // namespace
@@ -39,7 +42,7 @@ class Truth : public WorkForecast {
 TrainingJob::BatchRule AsAsked::batch_rule(const Application& application, const WorkloadJob& job) {
     const double batch = batch_of(application, job);
     return [batch](const TrainingJob& training) {
-        return split_batch(training.application(), training.gpus(), batch);
+        return split_batch(training.application().limits(), training.gpus(), batch);
     };
 }
 
@@ -58,7 +61,7 @@ std::shared_ptr<const WorkForecast> Oracle::forecast(const TrainingJob& job,
 
 std::vector<int> Oracle::sizes(const TrainingJob& job, const WorkloadJob& asked) {
     const Application& application = job.application();
-    int most = static_cast<int>(batch_of(application, asked) / application.least_local_batch());
+    int most = static_cast<int>(batch_of(application, asked) / application.limits().least_local);
     for (const std::string& name : {application.name(), std::string()})
         if (const auto limit = most_gpus_.find(name); limit != most_gpus_.end()) {
             most = std::min(most, limit->second);

@@ -28,7 +28,7 @@ double duration_as_asked(const TrainingJob& job, const WorkloadJob& asked, int g
     const Application& application = job.application();
     const double batch = asked.batch > 0 ? asked.batch : application.first_batch();
     return application.total_progress() /
-           job.rate_on(gpus, 0, split_batch(application, asked.gpus, batch));
+           job.rate_on(gpus, 0, split_batch(application.limits(), asked.gpus, batch));
 }
 
 const Application* find(const std::vector<Application>& applications, const std::string& name) {

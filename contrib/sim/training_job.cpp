@@ -2,17 +2,10 @@
 #include "contrib/sim/training_job.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 namespace sluice::sim {
 namespace {
-
-constexpr double rounding = 1e-8;
-
-int ceiling(double value) {
-    return static_cast<int>(std::ceil(value - rounding));
-}
 
 double step_of(const Application& application, std::span<const int> gpus, std::size_t type,
                const BatchSplit& split) {
@@ -21,20 +14,6 @@ double step_of(const Application& application, std::span<const int> gpus, std::s
 }
 
 }  // namespace
-
-BatchSplit split_batch(const Application& application, int gpus, double batch) {
-    BatchSplit split;
-    const int local = ceiling(batch / gpus);
-    split.accumulated = ceiling(local / application.most_local_batch()) - 1;
-    // one GPU alone needs two batches to measure the noise of a gradient
-    if (gpus == 1 && batch > application.first_batch())
-        split.accumulated = std::max(1, split.accumulated);
-    split.local = ceiling(double(local) / (split.accumulated + 1));
-    const auto most =
-        static_cast<int>(application.most_batch() / (double(gpus) * (split.accumulated + 1)));
-    split.local = std::max(1, std::min(split.local, most));
-    return split;
-}
 
 void TrainingJob::place(std::vector<int> gpus_on_nodes, std::size_t type, double restart_s) {
     placement_ = std::move(gpus_on_nodes);
@@ -46,8 +25,20 @@ void TrainingJob::place(std::vector<int> gpus_on_nodes, std::size_t type, double
     choose_batch();
 }
 
-double TrainingJob::step_seconds(const BatchSplit& split) const {
-    return step_of(*application_, placement_, type_, split);
+double TrainingJob::steps_left(double batch) const {
+    double steps = 0;
+    double from = progress_;
+    for (int epoch = epoch_; epoch < application_->epochs(); ++epoch) {
+        const double to = application_->progress_after(epoch + 1);
+        steps += (to - from) / application_->gain(batch, epoch);
+        from = to;
+    }
+    return steps;
+}
+
+double TrainingJob::step_seconds_on(std::span<const int> gpus_on_nodes, std::size_t type,
+                                    const BatchSplit& split) const {
+    return step_of(*application_, gpus_on_nodes, type, split);
 }
 
 double TrainingJob::rate_on(std::span<const int> gpus_on_nodes, std::size_t type,

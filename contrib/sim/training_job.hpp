@@ -9,21 +9,10 @@
 #include <span>
 #include <vector>
 
+#include "common/model/goodput.hpp"
 #include "contrib/sim/application.hpp"
 
 namespace sluice::sim {
-
-/// What a job makes of one step: `local` samples on each GPU, `accumulated` times more before
-/// gradients are exchanged.
-struct BatchSplit {
-    int local = 1;
-    int accumulated = 0;
-
-    double batch(int gpus) const { return double(gpus) * local * (accumulated + 1); }
-};
-
-/// The split of a given batch over `gpus`: even, rounded up, within the application's limits.
-BatchSplit split_batch(const Application& application, int gpus, double batch);
 
 class TrainingJob {
   public:
@@ -54,8 +43,11 @@ class TrainingJob {
     double attained_gpu_s() const { return attained_gpu_s_; }
     int starts() const { return starts_; }  ///< restarts included
 
-    /// Seconds of a step with this split where it is.
-    double step_seconds(const BatchSplit& split) const;
+    /// Steps that are left with this batch to the end.
+    double steps_left(double batch) const;
+    /// Seconds of a step on these GPUs.
+    double step_seconds_on(std::span<const int> gpus_on_nodes, std::size_t type,
+                           const BatchSplit& split) const;
     /// Progress a second on other GPUs, with the batch that `split` makes there, in this epoch.
     double rate_on(std::span<const int> gpus_on_nodes, std::size_t type,
                    const BatchSplit& split) const;

@@ -10,6 +10,7 @@
 #include "common/allocator/fifo.hpp"
 #include "common/allocator/las.hpp"
 #include "common/allocator/optimus.hpp"
+#include "common/allocator/srtf.hpp"
 #include "common/base/json.hpp"
 #include "common/base/text.hpp"
 #include "contrib/sim/knowledge.hpp"
@@ -21,7 +22,7 @@ namespace {
 
 using namespace sim;
 
-constexpr const char* policies_known = "fifo, las, optimus-oracle";
+constexpr const char* policies_known = "fifo, las, srtf-oracle, optimus-oracle";
 
 Error usage(const std::string& message) {
     return {ErrorCode::usage, message};
@@ -157,6 +158,8 @@ Result<SimulationResult> run_policy(const std::string& name,
         return simulate(workload, applications, nodes, FifoPolicy(), as_asked, options);
     if (name == "las")
         return simulate(workload, applications, nodes, LasPolicy(), as_asked, options);
+    if (name == "srtf-oracle")
+        return simulate(workload, applications, nodes, SrtfPolicy(), oracle, options);
     if (name == "optimus-oracle")
         return simulate(workload, applications, nodes, OptimusPolicy(), oracle, options);
     return usage("\"" + printable(name) + "\" is no policy: write one of " + policies_known);

@@ -14,6 +14,7 @@
 #include "common/allocator/node_packing.hpp"
 #include "common/allocator/optimus.hpp"
 #include "common/allocator/policy.hpp"
+#include "common/allocator/srtf.hpp"
 #include "common/allocator/worst_fit.hpp"
 
 namespace sluice {
@@ -217,6 +218,21 @@ TEST(Optimus, ShortensTheSumOfTheRemainingTimes) {
             for (int b = 1; a + b <= 7; ++b) best = std::min(best, sum(a, b, 8 - a - b));
         EXPECT_NEAR(sum(gpus[0], gpus[1], gpus[2]), best, 1e-9 * best);
     }
+}
+
+TEST(Srtf, TheShortestRunFirstAndWhatIsNotKnownLast) {
+    std::vector<JobView> jobs{running(0, 4, {4}), waiting(1, 2, {2}), waiting(2, 2, {2}),
+                              waiting(3, 1, {1})};
+    jobs[0].work = std::make_shared<Work>(400, 0);  // 100 s
+    jobs[1].work = std::make_shared<Work>(100, 0);  // 50 s
+    jobs[2].work = nullptr;
+    jobs[3].work = std::make_shared<Work>(101, 0);  // 101 s
+    const Plan plan = SrtfPolicy().plan(cluster({4}, jobs));
+    ASSERT_EQ(plan.decisions.size(), 3u);
+    EXPECT_EQ(plan.decisions[0].job, 0u);
+    EXPECT_EQ(plan.decisions[0].gpus, 0) << "two are left behind the shortest";
+    EXPECT_EQ(plan.decisions[1].job, 1u);
+    EXPECT_EQ(plan.decisions[2].job, 3u) << "one is left, two would be needed";
 }
 
 TEST(Optimus, FirstComersRunWhereTheGpusAreTooFew) {

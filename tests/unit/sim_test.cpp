@@ -91,24 +91,11 @@ TEST_F(SimTest, GainFollowsTheNoise) {
     EXPECT_DOUBLE_EQ(application->gain(16, 0), 2 / 1.5);
 }
 
-TEST_F(SimTest, BatchesAreSplitAsTheJobWouldDo) {
-    const auto application = read();
-    ASSERT_TRUE(application);
-    const auto split = [&](int gpus, double batch) {
-        const BatchSplit one = split_batch(*application, gpus, batch);
-        return std::pair(one.local, one.accumulated);
-    };
-    EXPECT_EQ(split(1, 8), std::pair(8, 0));
-    EXPECT_EQ(split(1, 16), std::pair(8, 1)) << "one GPU measures noise on two batches";
-    EXPECT_EQ(split(2, 16), std::pair(8, 0));
-    EXPECT_EQ(split(3, 16), std::pair(5, 0)) << "6 would be more than the largest batch";
-}
-
 TEST_F(SimTest, AJobGoesThroughItsEpochs) {
     const auto application = read();
     ASSERT_TRUE(application);
     TrainingJob training(*application, [](const TrainingJob& at) {
-        return split_batch(at.application(), at.gpus(), at.epoch() == 0 ? 8 : 16);
+        return split_batch(at.application().limits(), at.gpus(), at.epoch() == 0 ? 8 : 16);
     });
     EXPECT_DOUBLE_EQ(training.advance(60), 60) << "it waits";
     EXPECT_EQ(training.progress(), 0);
@@ -134,7 +121,7 @@ TEST_F(SimTest, ASlowdownTakesItsShare) {
     const auto application = read();
     ASSERT_TRUE(application);
     TrainingJob training(*application, [](const TrainingJob& at) {
-        return split_batch(at.application(), at.gpus(), 8);
+        return split_batch(at.application().limits(), at.gpus(), 8);
     });
     training.place({1}, 0, 0);
     training.advance(60, 0.25);
