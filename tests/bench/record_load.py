@@ -5,7 +5,8 @@
 Two clusters run beside each other, one of them stock Slurm, each with the same jobs; on the other each job has an agent that reads a
 log, which gets a line a second, and reports as often as sluice.conf's MaxRecordsPerSecond allows. More jobs wait. By turns each
 slurmctld has one core to itself and its clients, as on a machine of its own, and all else has the others. Measured in its turn are the
-mean cycles of the main scheduler and of backfill (sdiag), how long `sbatch --test-only` takes, and the CPU time of slurmctld.
+mean cycles of the main scheduler and of backfill (sdiag), how long `sbatch --test-only` takes, and the CPU time of slurmctld. Agents
+report less often the longer they know their job, so every round begins with new jobs.
 """
 
 import argparse
@@ -105,24 +106,38 @@ class Side:
 
     def __init__(self, directory, stock, options):
         interval = max(1, options.jobs // _BUDGET)
-        text = f"Nodes=n[1-{options.nodes}] Sockets=2 CoresPerSocket={-(-options.jobs // options.nodes // 2)} Memory=512000\n"
+        text = f"Nodes=n[1-{options.nodes}] Sockets=2 CoresPerSocket={-(-options.jobs // options.nodes)} Memory=512000\n"
         self.stock = stock
         self.cluster = Cluster(directory / self.name(), text, stock=stock, dbd=False, settings=_SETTINGS,
                                sluice=None if stock else {"MinSampleInterval": interval, "Interval": 10})
         self.cluster.start()
         self.feeder = None
+        self.jobs = []
 
     def name(self):
         return "stock" if self.stock else "sluice"
 
-    def submit(self, options):
-        run = self.cluster.run
-        logs = [self.cluster.layout.jobs / f"{number}.log" for number in range(options.jobs)]
+    def queue(self, count, nodes):
+        """Jobs that wait for all nodes to be idle."""
+        waiting = "".join(f"-N{nodes} --exclusive -o/dev/null --time=60 --wrap=true\n" for _ in range(count))
+        self.cluster.run(["xargs", "-P2", "-L1", "sbatch", "-Q"], input=waiting, timeout=600)
+
+    def renew(self, count):
+        """New jobs that run, beside the old ones, so that nodes are never idle; then these end."""
+        run, old = self.cluster.run, self.jobs
+        logs = [self.cluster.layout.jobs / f"{number}-{time.monotonic_ns()}.log" for number in range(count)]
         words = [f"-n1 -o/dev/null --mem=1 {'' if self.stock else f'--train-loss={log} '}--wrap='exec sleep 100000'" for log in logs]
         run(["xargs", "-P2", "-L1", "sbatch", "-Q"], input="\n".join(words) + "\n", timeout=600)
-        wait_for(lambda: len(run(["squeue", "-h", "-tR", "-o%i"]).stdout.split()) == options.jobs, 600, f"{options.jobs} jobs that run")
-        waiting = "".join("-N1 --exclusive -o/dev/null --time=60 --wrap=true\n" for _ in range(options.waiting))
-        run(["xargs", "-P2", "-L1", "sbatch", "-Q"], input=waiting, timeout=600)
+
+        def running():
+            return run(["squeue", "-h", "-tR", "-o%i"]).stdout.split()
+
+        wait_for(lambda: len(running()) == len(old) + count, 600, f"{count} jobs that run")
+        self.jobs = sorted(set(running()) - set(old))
+        if old:
+            self.feeder.stop()
+            run(["scancel", *old])
+            wait_for(lambda: len(running()) == count, 600, "the end of the old jobs")
         self.feeder = Feeder(logs)
         self.feeder.start()
 
@@ -168,7 +183,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=300)
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--waiting", type=int, default=500)
-    parser.add_argument("--seconds", type=float, default=60, help="of a turn")
+    parser.add_argument("--seconds", type=float, default=45, help="of a turn")
     parser.add_argument("--rounds", type=int, default=8, help="of two turns")
     options = parser.parse_args()
     if not os.environ.get("SLUICE_BUILD"):
@@ -187,10 +202,12 @@ def main():
         for stock in (True, False):
             sides.append(Side(Path(scratch), stock, options))
             stack.callback(sides[-1].stop)
-        for side in sides:
-            side.submit(options)
-        time.sleep(45)  # agents look for a loss within half a minute
         for number in range(options.rounds):
+            for side in sides:
+                side.renew(options.jobs)
+                if number == 0:
+                    side.queue(options.waiting, options.nodes)
+            time.sleep(45)  # agents look for a loss within half a minute
             for side in sides if number % 2 == 0 else reversed(sides):
                 figures, said = side.measure(options.seconds, own)
                 turns[side.stock].append(figures)

@@ -110,6 +110,8 @@ class Play:
         self._jobs = jobs
         self._per_node = per_node
         self._stretch = stretch
+        # of each job: what a longer one may take on the worst GPUs
+        self._minutes = math.ceil(2 * max(duration for _, duration, _ in jobs) / 60)
         self._threads = []
 
     def submit(self, number):
@@ -133,7 +135,7 @@ class Play:
 
     def _run(self, number):
         _, duration, gpus = self._jobs[number]
-        words = ["salloc", "--no-shell", "-t1", "-J", f"j{number}", *request(gpus, self._per_node, number)]
+        words = ["salloc", "--no-shell", f"-t{self._minutes}", "-J", f"j{number}", *request(gpus, self._per_node, number)]
         submitted = time.monotonic()
         answer = self.cluster.run(words, timeout=_SECONDS).stderr
         started = time.monotonic()
