@@ -15,6 +15,7 @@ namespace {
 
 constexpr int most_nodes = 4096;
 constexpr int most_gpus_on_node = 64;
+constexpr double largest_batch = 1e9;
 
 /// The placements of a table name neighbours in a ring: the smallest rotation stands for all.
 std::vector<int> smallest_rotation(std::vector<int> gpus) {
@@ -64,11 +65,12 @@ Result<StepTable> StepTable::read(const std::string& placements, const std::stri
             if (!value) return value.error();
             values[i] = *value;
         }
-        if (values[0] <= 0 || values[1] <= 0 || values[2] < 0 || values[2] > values[1])
+        if (values[0] <= 0 || values[0] > largest_batch || values[1] <= 0 || values[2] < 0 ||
+            values[2] > values[1])
             return {ErrorCode::bad_input,
                     csv.place(row) +
-                        ": a local batch and a step time above 0 are needed, and a "
-                        "sync time from 0 to the step time"};
+                        ": a local batch above 0, at most 1e9, a step time above 0 "
+                        "and a sync time from 0 to the step time are needed"};
         return Row{values[0], {values[1], values[2]}};
     };
 
@@ -186,9 +188,10 @@ Result<Application> Application::read(const std::string& folder,
         if (!file.starts_with(prefix) || !file.ends_with(".csv")) continue;
         const auto batch = parse_integer(
             std::string_view(file).substr(prefix.size(), file.size() - prefix.size() - 4));
-        if (!batch || *batch < 1)
-            return {ErrorCode::bad_input,
-                    folder + "/" + file + ": validation-BATCH.csv with a batch from 1 is needed"};
+        if (!batch || *batch < 1 || static_cast<double>(*batch) > largest_batch)
+            return {ErrorCode::bad_input, folder + "/" + file +
+                                              ": validation-BATCH.csv with a batch from 1 to 1e9 "
+                                              "is needed"};
         const Result<CsvTable> csv =
             CsvTable::read(folder + "/" + file, {"progress", "grad_sqr", "grad_var"});
         if (!csv) return csv.error();

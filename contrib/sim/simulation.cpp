@@ -60,10 +60,15 @@ Result<SimulationResult> simulate(const std::vector<WorkloadJob>& workload,
     std::vector<std::size_t> active;
     std::size_t arrived = 0;
     for (double now = 0; arrived < workload.size() || !active.empty();) {
-        if (now > options.longest_s)
-            return {ErrorCode::not_found, std::to_string(active.size()) +
-                                              " jobs are not over after " +
-                                              format_number(options.longest_s) + " s"};
+        if (active.empty()) {
+            // nothing happens until the round before the next one comes
+            const double rounds = std::ceil(workload[arrived].arrival_s / options.round_s) - 1;
+            now = std::max(now, rounds * options.round_s);
+        }
+        if (now > workload.back().arrival_s + options.longest_s)
+            return {ErrorCode::not_found, std::to_string(active.size()) + " jobs are not over " +
+                                              format_number(options.longest_s) +
+                                              " s after the last has come"};
         for (const std::size_t number : active) {
             ActiveJob& job = jobs[number];
             const double lived = job.training.advance(options.round_s);

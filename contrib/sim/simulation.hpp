@@ -23,8 +23,8 @@ struct Nodes {
 
 struct SimulationOptions {
     double round_s = 60;
-    double restart_s = 30;  ///< without progress, at the start and at each change
-    double longest_s = 30 * 86400.0;
+    double restart_s = 30;            ///< without progress, at the start and at each change
+    double longest_s = 30 * 86400.0;  ///< behind the last arrival; then it is given up
     /// A job's time limit, relative to how long it runs as it was asked for.
     double limit_factor = 2;
 };
@@ -61,7 +61,7 @@ class Knowledge {
 };
 
 /// bad_input where the workload names an application that is not among these; not_found where jobs
-/// are still there after longest_s.
+/// are still there longest_s behind the last arrival.
 Result<SimulationResult> simulate(const std::vector<WorkloadJob>& workload,
                                   const std::vector<Application>& applications,
                                   const std::vector<Nodes>& nodes, const Policy& policy,

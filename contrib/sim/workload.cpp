@@ -25,7 +25,8 @@ Result<std::vector<WorkloadJob>> read_workload(const std::string& path) {
             values[i] = *value;
         }
         const auto [arrival, gpus, batch] = values;
-        if (arrival < 0 || gpus < 1 || gpus > 65536 || gpus != std::floor(gpus) || batch < 0)
+        if (arrival < 0 || arrival > 1e9 || gpus < 1 || gpus > 65536 || gpus != std::floor(gpus) ||
+            batch < 0 || batch > 1e9)
             return {ErrorCode::bad_input,
                     csv->place(row) +
                         ": time and batch_size from 0 and num_replicas from 1 to "

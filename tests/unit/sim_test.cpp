@@ -133,8 +133,7 @@ TEST_F(SimTest, TablesThatAreWrongSayWhere) {
     EXPECT_EQ(message_of_reading(),
               "/app/placements.csv, line 3: step_time is \"x\": a number is needed");
     write("placements.csv", "placement,local_bsz,step_time,sync_time\n1,8,1.0,2.0\n");
-    EXPECT_NE(message_of_reading().find("line 2: a local batch and a step time above 0"),
-              std::string::npos);
+    EXPECT_NE(message_of_reading().find("line 2: a local batch above 0"), std::string::npos);
     write("placements.csv", "placement,local_bsz,step_time,sync_time\n1a,8,1.0,0.0\n");
     EXPECT_NE(message_of_reading().find("line 2: placement \"1a\""), std::string::npos);
     write("placements.csv", "placement,local_bsz,step_time\n1,8,1.0\n");
@@ -148,6 +147,9 @@ TEST_F(SimTest, TablesThatAreWrongSayWhere) {
     write("validation-8.csv", "progress,grad_sqr,grad_var\n100,1,1\n90,1,1\n");
     EXPECT_NE(message_of_reading().find("line 3: progress has to rise"), std::string::npos);
     write("validation-8.csv", epochs_of_8);
+    write("validation-99999999999.csv", epochs_of_8);
+    EXPECT_NE(message_of_reading().find("a batch from 1 to 1e9"), std::string::npos);
+    std::filesystem::remove(folder_.path() + "/app/validation-99999999999.csv");
     write("validation-many.csv", epochs_of_8);
     EXPECT_NE(message_of_reading().find("validation-BATCH.csv"), std::string::npos);
 }
@@ -163,8 +165,9 @@ TEST_F(SimTest, WorkloadsAreSortedByArrivalAndChecked) {
     EXPECT_EQ((*jobs)[0].name, "soon");
     EXPECT_EQ((*jobs)[1].gpus, 2);
     EXPECT_DOUBLE_EQ((*jobs)[1].batch, 16);
-    for (const char* wrong : {"a,-1,app,1,8\n", "a,1,app,0,8\n", "a,1,app,1.5,8\n", "a,1,,1,8\n",
-                              "a,nan,app,1,8\n", "a,1,app,1,-8\n", ""}) {
+    for (const char* wrong :
+         {"a,-1,app,1,8\n", "a,1,app,0,8\n", "a,1,app,1.5,8\n", "a,1,,1,8\n", "a,nan,app,1,8\n",
+          "a,1,app,1,-8\n", "a,1,app,1,1e300\n", "a,1e300,app,1,8\n", ""}) {
         const auto refused = read_text(wrong);
         ASSERT_FALSE(refused) << wrong;
         EXPECT_EQ(refused.error().code, ErrorCode::bad_input);
@@ -212,6 +215,19 @@ TEST_F(SimTest, FifoRunsJobsInOrder) {
     EXPECT_NEAR(result->makespan_s, 890, 1e-9);
     EXPECT_NEAR(result->jobs[0].gpu_s, 540, 1e-9);
     EXPECT_EQ(result->jobs[0].restarts, 0);
+}
+
+TEST_F(SimTest, ALongPauseTakesNoTime) {
+    const auto application = read();
+    ASSERT_TRUE(application);
+    AsAsked knowledge;
+    SimulationOptions options;
+    options.round_s = 1;
+    const auto result = simulate({job("first", 0, 1), job("late", 9e8, 1)}, {*application},
+                                 {{1, 2, 0}}, FifoPolicy(), knowledge, options);
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_DOUBLE_EQ(result->jobs[0].end_s, 1 + 30 + 200);
+    EXPECT_DOUBLE_EQ(result->jobs[1].end_s, 9e8 + 30 + 200);
 }
 
 TEST_F(SimTest, LasLetsTheNewcomerRun) {
