@@ -8,8 +8,8 @@ namespace sluice {
 Plan run_in_order(const ClusterView& cluster, const std::vector<std::size_t>& order,
                   const std::string& why_start, const std::string& why_stop) {
     const std::vector<JobView>& jobs = cluster.jobs;
-    int left = 0;
-    for (const NodeView& node : cluster.nodes) left += node.gpus;
+    WorstFit nodes(cluster.nodes);
+    int left = nodes.free_gpus();
     std::vector<bool> runs(jobs.size());
     for (const std::size_t job : order) {
         runs[job] = jobs[job].requested <= left;
@@ -17,7 +17,6 @@ Plan run_in_order(const ClusterView& cluster, const std::vector<std::size_t>& or
     }
 
     Plan plan;
-    WorstFit nodes(cluster.nodes);
     for (std::size_t job = 0; job < jobs.size(); ++job) {
         if (!jobs[job].running) continue;
         if (runs[job])

@@ -8,10 +8,11 @@
 #include "common/allocator/worst_fit.hpp"
 
 namespace sluice {
+
 Plan OptimusPolicy::plan(const ClusterView& cluster) const {
     const std::vector<JobView>& jobs = cluster.jobs;
-    int left = 0;
-    for (const NodeView& node : cluster.nodes) left += node.gpus;
+    WorstFit nodes(cluster.nodes);
+    int left = nodes.free_gpus();
     const auto remaining_s = [&](const JobView& job, int gpus) {
         const double rate = job.work->rate(packed_placement(cluster.nodes, gpus));
         return rate > 0 ? job.work->remaining() / rate : std::numeric_limits<double>::infinity();
@@ -21,6 +22,7 @@ Plan OptimusPolicy::plan(const ClusterView& cluster) const {
     struct Step {
         double gain;
         std::size_t job;
+        int size;  ///< that it would have
         bool operator<(const Step& other) const {
             return gain != other.gain ? gain < other.gain : job > other.job;
         }
@@ -32,7 +34,7 @@ Plan OptimusPolicy::plan(const ClusterView& cluster) const {
         if (next == sizes.end()) return;
         const double gain = (remaining_s(jobs[job], gpus[job]) - remaining_s(jobs[job], *next)) /
                             (*next - gpus[job]);
-        if (gain > 0) steps.push({gain, job});
+        if (gain > 0) steps.push({gain, job, *next});
     };
     for (std::size_t job = 0; job < jobs.size(); ++job) {
         const int least = jobs[job].work ? jobs[job].sizes.front() : jobs[job].current;
@@ -43,18 +45,15 @@ Plan OptimusPolicy::plan(const ClusterView& cluster) const {
     for (std::size_t job = 0; job < jobs.size(); ++job)
         if (jobs[job].work && gpus[job] > 0) offer(job);
     while (left > 0 && !steps.empty()) {
-        const std::size_t job = steps.top().job;
+        const auto [gain, job, size] = steps.top();
         steps.pop();
-        const std::vector<int>& sizes = jobs[job].sizes;
-        const int next = *std::upper_bound(sizes.begin(), sizes.end(), gpus[job]);
-        if (next - gpus[job] > left) continue;
-        left -= next - gpus[job];
-        gpus[job] = next;
+        if (size - gpus[job] > left) continue;
+        left -= size - gpus[job];
+        gpus[job] = size;
         offer(job);
     }
 
     Plan plan;
-    WorstFit nodes(cluster.nodes);
     std::vector<std::size_t> anew;
     for (std::size_t job = 0; job < jobs.size(); ++job) {
         const int now = jobs[job].running ? jobs[job].current : 0;

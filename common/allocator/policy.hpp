@@ -31,7 +31,7 @@ struct NodeShare {
 };
 
 /// What is known of a job's work: how much is left, and how fast it goes where. Units are the
-/// job's own, the same in all three.
+/// job's own, the same in both.
 class WorkForecast {
   public:
     virtual ~WorkForecast() = default;

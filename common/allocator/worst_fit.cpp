@@ -20,6 +20,18 @@ void WorstFit::take(const std::vector<NodeShare>& shares) {
     }
 }
 
+std::vector<NodeShare> WorstFit::place_on_one(int gpus) {
+    std::size_t tightest = free_.size();
+    for (std::size_t node = 0; node < free_.size(); ++node) {
+        if (free_[node] >= gpus && (tightest == free_.size() || free_[node] < free_[tightest]))
+            tightest = node;
+    }
+    if (tightest == free_.size()) return {};
+    std::vector<NodeShare> shares{{tightest, gpus}};
+    take(shares);
+    return shares;
+}
+
 std::vector<NodeShare> WorstFit::place(int gpus) {
     std::vector<NodeShare> shares;
     if (gpus < 1 || gpus > total_) return shares;

@@ -12,7 +12,10 @@ class WorstFit {
   public:
     explicit WorstFit(const std::vector<NodeView>& nodes);
 
+    int free_gpus() const { return total_; }
     void take(const std::vector<NodeShare>& shares);
+    /// All from one node, that which has least of those that have enough; empty where none has.
+    std::vector<NodeShare> place_on_one(int gpus);
     /// Empty where fewer are free; then nothing has changed.
     std::vector<NodeShare> place(int gpus);
 

@@ -2,8 +2,9 @@
 #include "contrib/sim/application.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <filesystem>
+#include <limits>
 #include <numeric>
 #include <system_error>
 
@@ -221,6 +222,12 @@ Result<Application> Application::read(const std::string& folder,
                                               return a.second.size() < b.second.size();
                                           })
                              ->second.size());
+    for (int epoch = 0; epoch < application.epochs_; ++epoch) {
+        double least = std::numeric_limits<double>::infinity();
+        for (const auto& [batch, curve] : application.curves_)
+            least = std::min(least, curve[static_cast<std::size_t>(epoch)].progress);
+        application.progress_.push_back(least);
+    }
     for (const StepTable& steps : application.steps_) {
         const bool first = &steps == &application.steps_.front();
         application.least_local_ =
@@ -230,17 +237,6 @@ Result<Application> Application::read(const std::string& folder,
     }
     if (limits.most_local_batch > 0) application.most_local_ = limits.most_local_batch;
     return application;
-}
-
-double Application::progress_after(int epoch) const {
-    if (epoch <= 0) return 0;
-    double least = 0;
-    for (const auto& [batch, curve] : curves_) {
-        const double progress =
-            curve[static_cast<std::size_t>(std::min(epoch, epochs_) - 1)].progress;
-        least = batch == first_batch() ? progress : std::min(least, progress);
-    }
-    return least;
 }
 
 GradientNoise Application::noise(double batch, int epoch) const {

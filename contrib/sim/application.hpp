@@ -11,7 +11,7 @@
 // Times are seconds. Progress is counted in steps of the smallest batch that was measured.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <span>
@@ -90,7 +90,9 @@ class Application {
     int epochs() const { return epochs_; }
 
     /// Progress at which `epoch` epochs are complete (the least over batches).
-    double progress_after(int epoch) const;
+    double progress_after(int epoch) const {
+        return progress_[static_cast<std::size_t>(std::clamp(epoch, 0, epochs_))];
+    }
     double total_progress() const { return progress_after(epochs_); }
     GradientNoise noise(double batch, int epoch) const;
     /// Progress of one step at `batch`, relative to one of first_batch(): Pollux's
@@ -106,6 +108,7 @@ class Application {
     std::string name_;
     std::vector<StepTable> steps_;
     std::map<double, std::vector<Epoch>> curves_;  // by batch
+    std::vector<double> progress_{0};              // by epochs that are complete
     int epochs_ = 0;
     double least_local_ = 0;
     double most_local_ = 0;

@@ -7,18 +7,6 @@
 namespace sluice::sim {
 namespace {
 
-double batch_of(const Application& application, const WorkloadJob& asked) {
-    return asked.batch > 0 ? asked.batch : application.first_batch();
-}
-
-/// GPUs on each node: `most_on_node` on all but the last.
-std::vector<int> filled(const StepPlacement& placement) {
-    std::vector<int> gpus;
-    for (int left = placement.gpus; left > 0; left -= gpus.back())
-        gpus.push_back(std::min(left, placement.most_on_node));
-    return gpus;
-}
-
 /// In steps of the batch.
 class Truth : public WorkForecast {
   public:
@@ -28,7 +16,8 @@ class Truth : public WorkForecast {
     double remaining() const override { return remaining_; }
     double rate(const StepPlacement& placement) const override {
         const BatchSplit split = split_batch(job_.application().limits(), placement.gpus, batch_);
-        return 1 / job_.step_seconds_on(filled(placement), job_.type(), split);
+        return 1 / job_.step_seconds_on(filled(placement.gpus, placement.most_on_node), job_.type(),
+                                        split);
     }
 
   private:
@@ -40,7 +29,7 @@ class Truth : public WorkForecast {
 }  // namespace
 
 TrainingJob::BatchRule AsAsked::batch_rule(const Application& application, const WorkloadJob& job) {
-    const double batch = batch_of(application, job);
+    const double batch = batch_of(job, application.first_batch());
     return [batch](const TrainingJob& training) {
         return split_batch(training.application().limits(), training.gpus(), batch);
     };
@@ -56,12 +45,13 @@ std::vector<int> AsAsked::sizes(const TrainingJob&, const WorkloadJob& asked) {
 
 std::shared_ptr<const WorkForecast> Oracle::forecast(const TrainingJob& job,
                                                      const WorkloadJob& asked) {
-    return std::make_shared<Truth>(job, batch_of(job.application(), asked));
+    return std::make_shared<Truth>(job, batch_of(asked, job.application().first_batch()));
 }
 
 std::vector<int> Oracle::sizes(const TrainingJob& job, const WorkloadJob& asked) {
     const Application& application = job.application();
-    int most = static_cast<int>(batch_of(application, asked) / application.limits().least_local);
+    int most = static_cast<int>(batch_of(asked, application.first_batch()) /
+                                application.limits().least_local);
     for (const std::string& name : {application.name(), std::string()})
         if (const auto limit = most_gpus_.find(name); limit != most_gpus_.end()) {
             most = std::min(most, limit->second);

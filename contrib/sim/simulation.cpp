@@ -22,13 +22,11 @@ struct ActiveJob {
 
 /// How long the job runs as it was asked for, on as few nodes as can be.
 double duration_as_asked(const TrainingJob& job, const WorkloadJob& asked, int gpus_of_node) {
-    std::vector<int> gpus;
-    for (int left = asked.gpus; left > 0; left -= gpus.back())
-        gpus.push_back(std::min(left, gpus_of_node));
     const Application& application = job.application();
-    const double batch = asked.batch > 0 ? asked.batch : application.first_batch();
+    const double batch = batch_of(asked, application.first_batch());
     return application.total_progress() /
-           job.rate_on(gpus, 0, split_batch(application.limits(), asked.gpus, batch));
+           job.rate_on(filled(asked.gpus, gpus_of_node), 0,
+                       split_batch(application.limits(), asked.gpus, batch));
 }
 
 const Application* find(const std::vector<Application>& applications, const std::string& name) {

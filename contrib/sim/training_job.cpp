@@ -15,6 +15,13 @@ double step_of(const Application& application, std::span<const int> gpus, std::s
 
 }  // namespace
 
+std::vector<int> filled(int gpus, int most_on_node) {
+    std::vector<int> nodes;
+    for (int left = gpus; left > 0; left -= nodes.back())
+        nodes.push_back(std::min(left, most_on_node));
+    return nodes;
+}
+
 void TrainingJob::place(std::vector<int> gpus_on_nodes, std::size_t type, double restart_s) {
     placement_ = std::move(gpus_on_nodes);
     type_ = type;

@@ -14,6 +14,9 @@
 
 namespace sluice::sim {
 
+/// GPUs on each node, `most_on_node` on all but the last.
+std::vector<int> filled(int gpus, int most_on_node);
+
 class TrainingJob {
   public:
     /// Where a job chooses its batch itself: asked whenever its GPUs or its epoch change.

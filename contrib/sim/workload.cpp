@@ -10,6 +10,10 @@
 
 namespace sluice::sim {
 
+double batch_of(const WorkloadJob& job, double first_batch) {
+    return job.batch > 0 ? job.batch : first_batch;
+}
+
 Result<std::vector<WorkloadJob>> read_workload(const std::string& path) {
     const Result<CsvTable> csv =
         CsvTable::read(path, {"name", "time", "application", "num_replicas", "batch_size"});

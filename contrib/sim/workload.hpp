@@ -20,6 +20,9 @@ struct WorkloadJob {
     double batch = 0;  ///< and set; 0: not said
 };
 
+/// What the job was set to, else the first batch that its application was measured with.
+double batch_of(const WorkloadJob& job, double first_batch);
+
 /// By arrival. bad_input with file and line.
 Result<std::vector<WorkloadJob>> read_workload(const std::string& path);
 
