@@ -32,9 +32,8 @@ double batch_gain(double noise_scale, double first, double batch) {
     return (noise_scale + first) * batch / ((noise_scale + batch) * first);
 }
 
-BestBatch best_batch(const Goodput& goodput, StepPlacement placement) {
-    const BatchLimits& limits = goodput.limits;
-    const int gpus = placement.gpus;
+BestBatch best_batch(const BatchLimits& limits, int gpus,
+                     const std::function<double(const BatchSplit&)>& rate) {
     BestBatch best;
     const double least = std::max(limits.first, double(limits.least_local) * gpus);
     if (least > limits.most) return best;
@@ -45,15 +44,20 @@ BestBatch best_batch(const Goodput& goodput, StepPlacement placement) {
         const BatchSplit split = split_batch(limits, gpus, std::min(batch, limits.most));
         if (split == last || split.local < limits.least_local) continue;
         last = split;
+        if (const double found = rate(split); found > best.rate) best = {found, split};
+    }
+    return best;
+}
+
+BestBatch best_batch(const Goodput& goodput, StepPlacement placement) {
+    const int gpus = placement.gpus;
+    return best_batch(goodput.limits, gpus, [&](const BatchSplit& split) {
         placement.local_batch = split.local;
         double seconds = step_seconds(goodput.steps, placement);
         if (split.accumulated > 0)
             seconds += split.accumulated * compute_seconds(goodput.steps, placement);
-        const double rate =
-            batch_gain(goodput.noise_scale, limits.first, split.batch(gpus)) / seconds;
-        if (rate > best.rate) best = {rate, split};
-    }
-    return best;
+        return batch_gain(goodput.noise_scale, goodput.limits.first, split.batch(gpus)) / seconds;
+    });
 }
 
 }  // namespace sluice

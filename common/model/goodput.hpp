@@ -12,6 +12,8 @@
 // step_time.hpp's.
 #pragma once
 
+#include <functional>
+
 #include "common/model/step_time.hpp"
 
 namespace sluice {
@@ -54,5 +56,9 @@ struct BestBatch {
 /// The best of 50 batches from the least that `placement` allows to the largest, by equal factors,
 /// as Pollux tries them; the local batch of `placement` is not read. Some 5 us.
 BestBatch best_batch(const Goodput& goodput, StepPlacement placement);
+
+/// The same with any `rate` of a BatchSplit: steps of the first batch a second.
+BestBatch best_batch(const BatchLimits& limits, int gpus,
+                     const std::function<double(const BatchSplit&)>& rate);
 
 }  // namespace sluice
