@@ -8,6 +8,9 @@ contrib_sim_libsim_la_SOURCES = \
 	contrib/sim/csv_table.hpp \
 	contrib/sim/knowledge.cpp \
 	contrib/sim/knowledge.hpp \
+	contrib/sim/learned.cpp \
+	contrib/sim/learned.hpp \
+	contrib/sim/random.hpp \
 	contrib/sim/simulation.cpp \
 	contrib/sim/simulation.hpp \
 	contrib/sim/stock_starts.cpp \

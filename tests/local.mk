@@ -26,6 +26,7 @@ tests_unit_unit_tests_SOURCES = \
 	tests/unit/run_history_test.cpp \
 	tests/unit/step_time_test.cpp \
 	tests/unit/allocator_test.cpp \
+	tests/unit/packing_test.cpp \
 	tests/unit/report_test.cpp \
 	tests/unit/sim_test.cpp \
 	tests/unit/store_test.cpp \

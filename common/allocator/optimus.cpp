@@ -14,7 +14,7 @@ Plan OptimusPolicy::plan(const ClusterView& cluster) const {
     WorstFit nodes(cluster.nodes);
     int left = nodes.free_gpus();
     const auto remaining_s = [&](const JobView& job, int gpus) {
-        const double rate = job.work->rate(packed_placement(cluster.nodes, gpus));
+        const double rate = job.work->rate(packed_placement(cluster.nodes, gpus), 0);
         return rate > 0 ? job.work->remaining() / rate : std::numeric_limits<double>::infinity();
     };
 

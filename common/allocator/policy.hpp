@@ -21,7 +21,8 @@ namespace sluice {
 
 struct NodeView {
     std::string name;
-    int gpus = 0;  ///< usable GPUs of the node; 0 where it is down or drained
+    int gpus = 0;          ///< usable GPUs of the node; 0 where it is down or drained
+    std::size_t type = 0;  ///< nodes of one type have the same kind of GPU
 };
 
 /// GPUs that a running job holds on one node (index into ClusterView::nodes).
@@ -37,9 +38,11 @@ class WorkForecast {
     virtual ~WorkForecast() = default;
     /// Expected work left.
     virtual double remaining() const = 0;
-    /// Work per second on a placement with the batch that is best there; 0: it cannot run there.
-    /// The local batch of `placement` is not read.
-    virtual double rate(const StepPlacement& placement) const = 0;
+    /// Equally likely values of it, ascending; never empty.
+    virtual std::vector<double> remaining_quantiles() const { return {remaining()}; }
+    /// Work per second on a placement on nodes of this type, with the batch that is best there; 0:
+    /// it cannot run there. The local batch of `placement` is not read.
+    virtual double rate(const StepPlacement& placement, std::size_t type) const = 0;
 };
 
 struct JobView {
@@ -59,8 +62,11 @@ struct JobView {
     std::shared_ptr<const WorkForecast> work;
     double attained_gpu_s = 0;  ///< GPU-seconds that it has had
     double restart_cost_s = 0;  ///< without progress, when the job is resized while running
+    double age_s = 0;           ///< since it came
+    double waited_s = 0;        ///< how long it has no GPUs, or had none before it got these
     double since_resize_s = 0;  ///< since start or last resize; compared with the cooldown
     int resizes_last_hour = 0;
+    int resizes = 0;  ///< starts after the first included
 };
 
 struct PolicyOptions {

@@ -14,7 +14,7 @@ Plan SrtfPolicy::plan(const ClusterView& cluster) const {
     for (std::size_t i = 0; i < cluster.jobs.size(); ++i) {
         const JobView& job = cluster.jobs[i];
         if (!job.work) continue;
-        const double rate = job.work->rate(packed_placement(cluster.nodes, job.requested));
+        const double rate = job.work->rate(packed_placement(cluster.nodes, job.requested), 0);
         if (rate > 0) remaining_s[i] = job.work->remaining() / rate;
     }
     std::vector<std::size_t> order(cluster.jobs.size());

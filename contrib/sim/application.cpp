@@ -133,6 +133,23 @@ Result<StepTable> StepTable::read(const std::string& placements, const std::stri
     return table;
 }
 
+std::vector<StepSample> StepTable::samples() const {
+    std::vector<StepSample> samples;
+    for (const auto& [gpus, line] : placements_)
+        for (const Row& row : line)
+            samples.push_back({step_placement(gpus, row.local_batch), row.seconds.step});
+    for (const auto& [nodes, sizes] : by_nodes_) {
+        for (const auto& [gpus, line] : sizes) {
+            if (nodes <= 4) continue;
+            std::vector<int> even(static_cast<std::size_t>(nodes), gpus / nodes);
+            for (int i = 0; i < gpus % nodes; ++i) ++even[static_cast<std::size_t>(i)];
+            for (const Row& row : line)
+                samples.push_back({step_placement(even, row.local_batch), row.seconds.step});
+        }
+    }
+    return samples;
+}
+
 StepSeconds StepTable::on_line(const Line& line, double local_batch) {
     const auto high =
         std::lower_bound(line.begin(), line.end(), local_batch,
@@ -163,59 +180,38 @@ StepSeconds StepTable::at(std::span<const int> gpus_on_nodes, double local_batch
                    on_nodes(high->second, per_node * high->first, local_batch), share);
 }
 
-Result<Application> Application::read(const std::string& folder,
+Result<Application> Application::read(const std::string& name,
+                                      const std::vector<std::string>& folders,
                                       const std::vector<std::string>& types,
-                                      ApplicationLimits limits) {
+                                      const ApplicationOptions& options) {
     namespace fs = std::filesystem;
     Application application;
-    application.name_ = fs::path(folder).filename().string();
+    application.name_ = name;
+    application.options_ = options;
+    // where the first folder that has it keeps it; else where it should be
+    const auto find = [&](const std::string& file) {
+        for (const std::string& folder : folders) {
+            std::error_code error;
+            if (std::string path = folder + "/" + name + "/" + file; fs::exists(path, error))
+                return path;
+        }
+        return folders.front() + "/" + name + "/" + file;
+    };
     for (const std::string& type : types) {
-        const std::string scalability = folder + "/scalability" + type + ".csv";
+        const std::string end = (type.empty() ? "" : "-" + type) + ".csv";
+        const std::string scalability = find("scalability" + end);
         std::error_code error;
-        Result<StepTable> steps =
-            StepTable::read(folder + "/placements" + type + ".csv",
-                            fs::exists(scalability, error) ? scalability : std::string());
+        Result<StepTable> steps = StepTable::read(
+            find("placements" + end), fs::exists(scalability, error) ? scalability : std::string());
         if (!steps) return steps.error();
         application.steps_.push_back(std::move(*steps));
     }
-    std::vector<std::string> files;
-    std::error_code error;
-    for (fs::directory_iterator each(folder, error), end; !error && each != end;
-         each.increment(error))
-        files.push_back(each->path().filename().string());
-    if (error) return {ErrorCode::unreachable, folder + ": " + error.message()};
-    for (const std::string& file : files) {
-        constexpr std::string_view prefix = "validation-";
-        if (!file.starts_with(prefix) || !file.ends_with(".csv")) continue;
-        const auto batch = parse_integer(
-            std::string_view(file).substr(prefix.size(), file.size() - prefix.size() - 4));
-        if (!batch || *batch < 1 || static_cast<double>(*batch) > largest_batch)
-            return {ErrorCode::bad_input, folder + "/" + file +
-                                              ": validation-BATCH.csv with a batch from 1 to 1e9 "
-                                              "is needed"};
-        const Result<CsvTable> csv =
-            CsvTable::read(folder + "/" + file, {"progress", "grad_sqr", "grad_var"});
-        if (!csv) return csv.error();
-        std::vector<Epoch>& curve = application.curves_[static_cast<double>(*batch)];
-        for (std::size_t row = 0; row < csv->rows(); ++row) {
-            std::array<double, 3> values{};
-            for (std::size_t i = 0; i < values.size(); ++i) {
-                const Result<double> value = csv->number(row, i);
-                if (!value) return value.error();
-                values[i] = *value;
-            }
-            const double before = curve.empty() ? 0 : curve.back().progress;
-            if (values[0] < before || values[1] < 0 || values[2] < 0 || values[1] + values[2] <= 0)
-                return {ErrorCode::bad_input,
-                        csv->place(row) +
-                            ": progress has to rise, and grad_sqr and grad_var to be "
-                            "0 or more, not both 0"};
-            curve.push_back({values[0], {values[1], values[2]}});
-        }
-        if (curve.empty()) return {ErrorCode::bad_input, folder + "/" + file + ": has no rows"};
-    }
+    for (const std::string& each : folders)
+        if (const Status read = application.read_curves(each + "/" + name); !read)
+            return read.error();
     if (application.curves_.empty())
-        return {ErrorCode::bad_input, folder + ": has no validation-BATCH.csv"};
+        return {ErrorCode::bad_input,
+                folders.front() + "/" + name + ": has no validation-BATCH.csv"};
     application.epochs_ =
         static_cast<int>(std::min_element(application.curves_.begin(), application.curves_.end(),
                                           [](const auto& a, const auto& b) {
@@ -228,15 +224,71 @@ Result<Application> Application::read(const std::string& folder,
             least = std::min(least, curve[static_cast<std::size_t>(epoch)].progress);
         application.progress_.push_back(least);
     }
-    for (const StepTable& steps : application.steps_) {
-        const bool first = &steps == &application.steps_.front();
-        application.least_local_ =
-            first ? steps.least_local_batch()
-                  : std::min(application.least_local_, steps.least_local_batch());
-        application.most_local_ = std::max(application.most_local_, steps.most_local_batch());
-    }
-    if (limits.most_local_batch > 0) application.most_local_ = limits.most_local_batch;
     return application;
+}
+
+Status Application::read_curves(const std::string& folder) {
+    namespace fs = std::filesystem;
+    if (!curves_.empty()) return {};
+    std::vector<std::string> files;
+    std::error_code error;
+    for (fs::directory_iterator each(folder, error), end; !error && each != end;
+         each.increment(error))
+        files.push_back(each->path().filename().string());
+    if (error && error != std::errc::no_such_file_or_directory)
+        return Error{ErrorCode::unreachable, folder + ": " + error.message()};
+    for (const std::string& file : files) {
+        constexpr std::string_view prefix = "validation-";
+        if (!file.starts_with(prefix) || !file.ends_with(".csv")) continue;
+        const auto batch = parse_integer(
+            std::string_view(file).substr(prefix.size(), file.size() - prefix.size() - 4));
+        if (!batch || *batch < 1 || static_cast<double>(*batch) > largest_batch)
+            return Error{ErrorCode::bad_input,
+                         folder + "/" + file +
+                             ": validation-BATCH.csv with a batch from 1 to 1e9 "
+                             "is needed"};
+        const Result<CsvTable> csv =
+            CsvTable::read(folder + "/" + file, {"progress", "grad_sqr", "grad_var"});
+        if (!csv) return csv.error();
+        std::vector<Epoch>& curve = curves_[static_cast<double>(*batch)];
+        for (std::size_t row = 0; row < csv->rows(); ++row) {
+            std::array<double, 3> values{};
+            for (std::size_t i = 0; i < values.size(); ++i) {
+                const Result<double> value = csv->number(row, i);
+                if (!value) return value.error();
+                values[i] = *value;
+            }
+            const double before = curve.empty() ? 0 : curve.back().progress;
+            if (values[0] < before || values[1] < 0 || values[2] < 0 || values[1] + values[2] <= 0)
+                return Error{ErrorCode::bad_input,
+                             csv->place(row) +
+                                 ": progress has to rise, and grad_sqr and grad_var to be "
+                                 "0 or more, not both 0"};
+            curve.push_back({values[0], {values[1], values[2]}});
+        }
+        if (curve.empty())
+            return Error{ErrorCode::bad_input, folder + "/" + file + ": has no rows"};
+    }
+    return {};
+}
+
+StepSeconds Application::step(std::size_t type, std::span<const int> gpus_on_nodes,
+                              double local_batch) const {
+    const StepSeconds measured = steps_[type].at(gpus_on_nodes, local_batch);
+    return {measured.step * options_.slower, measured.sync * options_.slower};
+}
+
+BatchLimits Application::limits(std::size_t type) const {
+    const double most =
+        options_.most_local_batch > 0 ? options_.most_local_batch : steps_[type].most_local_batch();
+    return {first_batch(), most_batch(), static_cast<int>(steps_[type].least_local_batch()),
+            static_cast<int>(most)};
+}
+
+int Application::least_local_batch() const {
+    double least = std::numeric_limits<double>::infinity();
+    for (const StepTable& steps : steps_) least = std::min(least, steps.least_local_batch());
+    return static_cast<int>(least);
 }
 
 GradientNoise Application::noise(double batch, int epoch) const {

@@ -21,6 +21,7 @@
 
 #include "common/base/result.hpp"
 #include "common/model/goodput.hpp"
+#include "common/model/step_time_fit.hpp"
 
 namespace sluice::sim {
 
@@ -40,6 +41,9 @@ class StepTable {
     /// the counts of nodes that were measured, and between the counts of GPUs on these. Beyond
     /// what was measured: the nearest.
     StepSeconds at(std::span<const int> gpus_on_nodes, double local_batch) const;
+
+    /// What was measured: placements, and beyond four nodes the counts that have no placement.
+    std::vector<StepSample> samples() const;
 
     double least_local_batch() const { return least_local_; }
     double most_local_batch() const { return most_local_; }
@@ -64,29 +68,34 @@ struct GradientNoise {
     double variance = 0;  ///< of the gradient of the smallest batch
 };
 
-/// What the tables do not say; 0: as they do.
-struct ApplicationLimits {
-    double most_local_batch = 0;
+/// What the tables do not say.
+struct ApplicationOptions {
+    double most_local_batch = 0;  ///< 0: as they do
+    double slower = 1;            ///< factor on all step times
 };
 
 class Application {
   public:
-    /// From `folder`, whose last part is the name. `types`: what stands behind "placements" and
-    /// "scalability" in the files' names, one for each type of nodes: "" or "-rtx".
-    static Result<Application> read(const std::string& folder,
+    /// Files are looked for in FOLDER/NAME of each folder, in this order. `types`: what stands
+    /// behind "placements-" and "scalability-" in the files' names, one for each type of nodes; ""
+    /// for "placements.csv".
+    static Result<Application> read(const std::string& name,
+                                    const std::vector<std::string>& folders,
                                     const std::vector<std::string>& types,
-                                    ApplicationLimits limits = {});
+                                    const ApplicationOptions& options = {});
 
     const std::string& name() const { return name_; }
+    /// Seconds of a step on nodes of a type.
+    StepSeconds step(std::size_t type, std::span<const int> gpus_on_nodes,
+                     double local_batch) const;
     const StepTable& steps(std::size_t type) const { return steps_[type]; }
     std::size_t types() const { return steps_.size(); }
 
     double first_batch() const { return curves_.begin()->first; }
     double most_batch() const { return curves_.rbegin()->first; }
-    BatchLimits limits() const {
-        return {first_batch(), most_batch(), static_cast<int>(least_local_),
-                static_cast<int>(most_local_)};
-    }
+    /// On nodes of a type; what is true on all of them.
+    BatchLimits limits(std::size_t type) const;
+    int least_local_batch() const;
     int epochs() const { return epochs_; }
 
     /// Progress at which `epoch` epochs are complete (the least over batches).
@@ -105,13 +114,15 @@ class Application {
         GradientNoise noise;
     };
 
+    /// From the first folder that has any.
+    Status read_curves(const std::string& folder);
+
     std::string name_;
     std::vector<StepTable> steps_;
     std::map<double, std::vector<Epoch>> curves_;  // by batch
     std::vector<double> progress_{0};              // by epochs that are complete
     int epochs_ = 0;
-    double least_local_ = 0;
-    double most_local_ = 0;
+    ApplicationOptions options_;
 };
 
 }  // namespace sluice::sim

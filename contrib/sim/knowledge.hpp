@@ -3,8 +3,11 @@
 // What a policy is told of jobs in the simulator.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "contrib/sim/simulation.hpp"
 
@@ -34,5 +37,32 @@ class Oracle : public AsAsked {
   private:
     std::map<std::string, int> most_gpus_;
 };
+
+/// Some jobs take what they get, the others run as they were asked for, to their end.
+class PartlyMalleable : public Knowledge {
+  public:
+    /// `share` of the jobs, drawn by `seed`, are what `malleable` says.
+    PartlyMalleable(Knowledge& malleable, double share, std::uint32_t seed)
+        : malleable_(malleable), share_(share), seed_(seed) {}
+
+    TrainingJob::BatchRule batch_rule(const Application& application,
+                                      const WorkloadJob& job) override;
+    std::shared_ptr<const WorkForecast> forecast(const TrainingJob& job,
+                                                 const WorkloadJob& asked) override;
+    std::vector<int> sizes(const TrainingJob& job, const WorkloadJob& asked) override;
+    bool malleable(const WorkloadJob& asked) override;
+
+  private:
+    Knowledge& of(const WorkloadJob& asked);
+
+    Knowledge& malleable_;
+    AsAsked rigid_;
+    double share_;
+    std::uint32_t seed_;
+};
+
+/// 1 to the most that a job of this application may have, by its least batch on a GPU too.
+std::vector<int> sizes_up_to(double batch, const Application& application,
+                             const std::map<std::string, int>& most_gpus);
 
 }  // namespace sluice::sim

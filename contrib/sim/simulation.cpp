@@ -14,9 +14,12 @@ struct ActiveJob {
     TrainingJob training;
     const WorkloadJob* asked;
     JobResult result;
+    double restart_s = 0;
     double limit_s = 0;  ///< at the size that was asked for
     std::vector<NodeShare> held;
     double limit_end_s = 0;
+    double since_s = 0;   ///< it has had these GPUs, or none
+    double waited_s = 0;  ///< before it got them
     bool over = false;
 };
 
@@ -26,7 +29,7 @@ double duration_as_asked(const TrainingJob& job, const WorkloadJob& asked, int g
     const double batch = batch_of(asked, application.first_batch());
     return application.total_progress() /
            job.rate_on(filled(asked.gpus, gpus_of_node), 0,
-                       split_batch(application.limits(), asked.gpus, batch));
+                       split_batch(application.limits(0), asked.gpus, batch));
 }
 
 const Application* find(const std::vector<Application>& applications, const std::string& name) {
@@ -38,6 +41,10 @@ const Application* find(const std::vector<Application>& applications, const std:
 
 }  // namespace
 
+bool Knowledge::malleable(const WorkloadJob&) {
+    return true;
+}
+
 Result<SimulationResult> simulate(const std::vector<WorkloadJob>& workload,
                                   const std::vector<Application>& applications,
                                   const std::vector<Nodes>& nodes, const Policy& policy,
@@ -46,7 +53,7 @@ Result<SimulationResult> simulate(const std::vector<WorkloadJob>& workload,
     std::vector<std::size_t> type_of_node;
     for (const Nodes& group : nodes) {
         for (int i = 0; i < group.count; ++i) {
-            view.nodes.push_back({"n" + std::to_string(view.nodes.size()), group.gpus});
+            view.nodes.push_back({"n" + std::to_string(view.nodes.size()), group.gpus, group.type});
             type_of_node.push_back(group.type);
         }
     }
@@ -83,12 +90,18 @@ Result<SimulationResult> simulate(const std::vector<WorkloadJob>& workload,
                 return {ErrorCode::bad_input, "job " + printable(asked.name) +
                                                   ": there are no tables for application " +
                                                   printable(asked.application)};
+            const auto restart = options.restart_of_s.find(asked.application);
+            const double restart_s =
+                restart == options.restart_of_s.end() ? options.restart_s : restart->second;
             active.push_back(jobs.size());
             jobs.push_back({TrainingJob(*application, knowledge.batch_rule(*application, asked)),
                             &asked,
                             {asked.name, asked.application, asked.arrival_s, 0, 0, 0, 0},
+                            restart_s,
                             0,
                             {},
+                            0,
+                            asked.arrival_s,
                             0,
                             false});
             ActiveJob& job = jobs.back();
@@ -106,19 +119,25 @@ Result<SimulationResult> simulate(const std::vector<WorkloadJob>& workload,
             seen.requested = job.asked->gpus;
             seen.current = job.training.gpus();
             seen.sizes = knowledge.sizes(job.training, *job.asked);
-            seen.resizable = true;
+            seen.resizable = knowledge.malleable(*job.asked);
             seen.held = job.held;
             seen.work = knowledge.forecast(job.training, *job.asked);
             seen.attained_gpu_s = job.training.attained_gpu_s();
-            seen.restart_cost_s = options.restart_s;
+            seen.restart_cost_s = job.restart_s;
+            seen.age_s = now - job.asked->arrival_s;
+            seen.resizes = std::max(0, job.training.starts() - 1);
+            seen.since_resize_s = now - job.since_s;
+            seen.waited_s = seen.running ? job.waited_s : now - job.since_s;
             view.jobs.push_back(std::move(seen));
         }
         const auto give = [&](ActiveJob& job, std::vector<NodeShare> shares) {
+            if (!job.training.running()) job.waited_s = now - job.since_s;
+            job.since_s = now;
             job.held = std::move(shares);
             std::vector<int> gpus;
             for (const NodeShare& share : job.held) gpus.push_back(share.gpus);
             const std::size_t type = job.held.empty() ? 0 : type_of_node[job.held.front().node];
-            job.training.place(std::move(gpus), type, options.restart_s);
+            job.training.place(std::move(gpus), type, job.restart_s);
             job.limit_end_s = now + job.limit_s;
             if (job.training.running() && job.training.starts() == 1)
                 job.result.first_start_s = now;

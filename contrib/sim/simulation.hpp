@@ -5,6 +5,7 @@
 // that it says nothing of are started as stock Slurm does (stock_starts.hpp).
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,8 +24,9 @@ struct Nodes {
 
 struct SimulationOptions {
     double round_s = 60;
-    double restart_s = 30;            ///< without progress, at the start and at each change
-    double longest_s = 30 * 86400.0;  ///< behind the last arrival; then it is given up
+    double restart_s = 30;  ///< without progress, at the start and at each change
+    std::map<std::string, double> restart_of_s;  ///< of some applications
+    double longest_s = 30 * 86400.0;             ///< behind the last arrival; then it is given up
     /// A job's time limit, relative to how long it runs as it was asked for.
     double limit_factor = 2;
 };
@@ -58,6 +60,8 @@ class Knowledge {
                                                          const WorkloadJob& asked) = 0;
     /// Legal sizes of the moment.
     virtual std::vector<int> sizes(const TrainingJob& job, const WorkloadJob& asked) = 0;
+    /// Whether it can be stopped and moved while it runs.
+    virtual bool malleable(const WorkloadJob& asked);
 };
 
 /// bad_input where the workload names an application that is not among these; not_found where jobs

@@ -9,7 +9,7 @@ namespace {
 
 double step_of(const Application& application, std::span<const int> gpus, std::size_t type,
                const BatchSplit& split) {
-    const StepSeconds step = application.steps(type).at(gpus, split.local);
+    const StepSeconds step = application.step(type, gpus, split.local);
     return step.step + split.accumulated * (step.step - step.sync);
 }
 
@@ -29,6 +29,7 @@ void TrainingJob::place(std::vector<int> gpus_on_nodes, std::size_t type, double
     if (gpus_ == 0) return;
     without_progress_s_ = restart_s;
     ++starts_;
+    most_gpus_ = std::max(most_gpus_, gpus_);
     choose_batch();
 }
 

@@ -37,13 +37,14 @@ Result<std::vector<WorkloadJob>> read_workload(const std::string& path) {
                         "65536 are needed"};
         if (csv->text(row, 2).empty())
             return {ErrorCode::bad_input, csv->place(row) + ": application is empty"};
-        jobs.push_back({std::string(csv->text(row, 0)), arrival, std::string(csv->text(row, 2)),
+        jobs.push_back({std::string(csv->text(row, 0)), 0, arrival, std::string(csv->text(row, 2)),
                         static_cast<int>(gpus), batch});
     }
     if (jobs.empty()) return {ErrorCode::bad_input, path + ": has no jobs"};
     std::stable_sort(jobs.begin(), jobs.end(), [](const WorkloadJob& a, const WorkloadJob& b) {
         return a.arrival_s < b.arrival_s;
     });
+    for (std::size_t number = 0; number < jobs.size(); ++number) jobs[number].number = number;
     return jobs;
 }
 

@@ -5,6 +5,7 @@
 //     name,time,application,num_replicas,batch_size       time in seconds, by arrival or not
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace sluice::sim {
 
 struct WorkloadJob {
     std::string name;
+    std::size_t number = 0;  ///< in order of arrival
     double arrival_s = 0;
     std::string application;
     int gpus = 1;      ///< what a person would have asked for

@@ -8,12 +8,15 @@
 #include <set>
 
 #include "common/allocator/fifo.hpp"
+#include "common/allocator/goodput.hpp"
 #include "common/allocator/las.hpp"
 #include "common/allocator/optimus.hpp"
+#include "common/allocator/sluice.hpp"
 #include "common/allocator/srtf.hpp"
 #include "common/base/json.hpp"
 #include "common/base/text.hpp"
 #include "contrib/sim/knowledge.hpp"
+#include "contrib/sim/learned.hpp"
 #include "contrib/sim/simulation.hpp"
 #include "contrib/sluice/command.hpp"
 
@@ -22,47 +25,73 @@ namespace {
 
 using namespace sim;
 
-constexpr const char* policies_known = "fifo, las, srtf-oracle, optimus-oracle";
+constexpr const char* policies_known =
+    "fifo, las, goodput, sluice, srtf-oracle, optimus-oracle, sluice-oracle";
 
 Error usage(const std::string& message) {
     return {ErrorCode::usage, message};
 }
 
-/// A whole number from 1 to `most`.
-Result<int> count_of(const Options& options, const char* name, int most) {
-    const std::string text = options.value(name);
-    const auto value = parse_integer(text);
-    if (value && *value >= 1 && *value <= most) return static_cast<int>(*value);
-    return usage(std::string(name) +
-                 (text.empty() ? " is missing" : " \"" + printable(text) + "\"") +
-                 ": a number from 1 to " + std::to_string(most) + " is needed");
-}
-
-Result<double> seconds_of(const Options& options, const char* name, double otherwise,
-                          double least) {
+Result<double> number_of(const Options& options, const char* name, double otherwise, double least,
+                         double most) {
     if (!options.has(name)) return otherwise;
     const auto value = parse_number(options.value(name));
-    if (value && *value >= least && *value <= 1e7) return *value;
-    return usage(std::string(name) + " \"" + printable(options.value(name)) + "\": seconds from " +
-                 format_number(least) + " to 1e7 are needed");
+    if (value && *value >= least && *value <= most) return *value;
+    return usage(std::string(name) + " \"" + printable(options.value(name)) + "\": a number from " +
+                 format_number(least) + " to " + format_number(most) + " is needed");
 }
 
-/// "ncf=1,bert=8"
-Result<std::map<std::string, int>> by_application(const Options& options, const char* name) {
-    std::map<std::string, int> values;
+/// "ncf=1,bert=8": numbers from `least` to `most`. A value without a name stands for "".
+Result<std::map<std::string, double>> by_application(const Options& options, const char* name,
+                                                     double least, double most, bool others) {
+    std::map<std::string, double> values;
     const std::string text = options.value(name);
     if (text.empty()) return values;
     for (const std::string_view each : split(text, ',')) {
         const std::size_t equals = each.find('=');
-        const auto value = equals == std::string_view::npos
-                               ? std::nullopt
-                               : parse_integer(each.substr(equals + 1));
-        if (!value || *value < 1 || *value > 1'000'000 || equals == 0)
+        const bool named = equals != std::string_view::npos;
+        const auto value = parse_number(named ? each.substr(equals + 1) : each);
+        if (!value || !(*value >= least && *value <= most) || (named ? equals == 0 : !others))
             return usage(std::string(name) + " \"" + printable(each) +
-                         "\": APPLICATION=NUMBER, more of them behind commas, is needed");
-        values[std::string(each.substr(0, equals))] = static_cast<int>(*value);
+                         "\": " + (others ? "NUMBER or " : "") + "APPLICATION=NUMBER, from " +
+                         format_number(least) + " to " + format_number(most) +
+                         ", more of them behind commas, is needed");
+        values[named ? std::string(each.substr(0, equals)) : std::string()] = *value;
     }
     return values;
+}
+
+/// "6x4,2x8:dgx": nodes x GPUs, and the type in the names of the tables.
+struct Cluster {
+    std::vector<Nodes> nodes;
+    std::vector<std::string> types;
+    int gpus = 0;
+};
+
+Result<Cluster> cluster_of(const std::string& text) {
+    Cluster cluster;
+    for (const std::string_view each : split(text, ',')) {
+        const std::size_t times = each.find('x');
+        const std::size_t colon = std::min(each.find(':'), each.size());
+        // 0 for what is no number
+        const std::int64_t count =
+            parse_integer(each.substr(0, std::min(times, colon))).value_or(0);
+        const std::int64_t gpus =
+            times < colon ? parse_integer(each.substr(times + 1, colon - times - 1)).value_or(0)
+                          : 0;
+        const std::string type(colon < each.size() ? each.substr(colon + 1) : "");
+        if (count < 1 || count > 1'000'000 || gpus < 1 || gpus > 64 ||
+            type.find('/') != std::string::npos || cluster.types.size() == 16)
+            return usage("--cluster \"" + printable(text) +
+                         "\": NODESxGPUS or NODESxGPUS:TYPE, at most 16 of them behind commas, "
+                         "nodes from 1 to 1000000 and GPUs from 1 to 64, are needed");
+        const auto known = std::find(cluster.types.begin(), cluster.types.end(), type);
+        const auto number = static_cast<std::size_t>(known - cluster.types.begin());
+        if (known == cluster.types.end()) cluster.types.push_back(type);
+        cluster.nodes.push_back({static_cast<int>(count), static_cast<int>(gpus), number});
+        cluster.gpus += static_cast<int>(count * gpus);
+    }
+    return cluster;
 }
 
 struct Run {
@@ -146,72 +175,122 @@ void print_table(const std::vector<Run>& runs) {
     }
 }
 
-Result<SimulationResult> run_policy(const std::string& name,
-                                    const std::vector<WorkloadJob>& workload,
-                                    const std::vector<Application>& applications,
-                                    const std::vector<Nodes>& nodes,
-                                    const std::map<std::string, int>& most_gpus,
-                                    const SimulationOptions& options) {
+/// All that the options say.
+struct Setting {
+    Cluster cluster;
+    std::vector<WorkloadJob> workload;
+    std::vector<Application> applications;
+    SimulationOptions options;
+    LearnedOptions learned;
+    double malleable = 1;
+
+    Result<SimulationResult> run(const Policy& policy, Knowledge& knowledge) const {
+        PartlyMalleable partly(knowledge, malleable, learned.seed);
+        return simulate(workload, applications, cluster.nodes, policy, partly, options);
+    }
+};
+
+Result<SimulationResult> run_policy(const std::string& name, const Setting& setting) {
     AsAsked as_asked;
-    Oracle oracle(most_gpus);
-    if (name == "fifo")
-        return simulate(workload, applications, nodes, FifoPolicy(), as_asked, options);
-    if (name == "las")
-        return simulate(workload, applications, nodes, LasPolicy(), as_asked, options);
-    if (name == "srtf-oracle")
-        return simulate(workload, applications, nodes, SrtfPolicy(), oracle, options);
-    if (name == "optimus-oracle")
-        return simulate(workload, applications, nodes, OptimusPolicy(), oracle, options);
+    Oracle oracle(setting.learned.most_gpus);
+    LearnedOptions all = setting.learned;
+    if (name == "sluice-oracle") {
+        all.exact_steps = true;
+        all.size_error = 0;
+    }
+    Learned learned(setting.applications, all);
+    if (name == "fifo") return setting.run(FifoPolicy(), as_asked);
+    if (name == "las") return setting.run(LasPolicy(), as_asked);
+    if (name == "goodput") return setting.run(GoodputPolicy(), learned);
+    if (name == "sluice" || name == "sluice-oracle") return setting.run(SluicePolicy(), learned);
+    if (name == "srtf-oracle") return setting.run(SrtfPolicy(), oracle);
+    if (name == "optimus-oracle") return setting.run(OptimusPolicy(), oracle);
     return usage("\"" + printable(name) + "\" is no policy: write one of " + policies_known);
 }
 
-Result<std::vector<Run>> run_all(const Options& given) {
-    for (const char* needed : {"--workload", "--profiles"})
-        if (given.value(needed).empty()) return usage(std::string(needed) + " is missing");
-    const Result<int> count = count_of(given, "--nodes", 1'000'000);
-    if (!count) return count.error();
-    const Result<int> gpus = count_of(given, "--gpus-per-node", 64);
-    if (!gpus) return gpus.error();
-    SimulationOptions options;
-    const Result<double> round = seconds_of(given, "--round", options.round_s, 1);
-    if (!round) return round.error();
-    const Result<double> restart = seconds_of(given, "--restart", options.restart_s, 0);
-    if (!restart) return restart.error();
-    options.round_s = *round;
-    options.restart_s = *restart;
-    auto most_gpus = by_application(given, "--most-gpus");
-    if (!most_gpus) return most_gpus.error();
-    const auto most_local = by_application(given, "--most-local-batch");
+Status read_files(const Options& given, Setting& setting) {
+    const auto most_local = by_application(given, "--most-local-batch", 1, 1e9, false);
     if (!most_local) return most_local.error();
-    most_gpus->emplace("", *count * *gpus);
-
-    const auto workload = read_workload(given.value("--workload"));
+    const auto slower = by_application(given, "--slower", 0.01, 100, true);
+    if (!slower) return slower.error();
+    auto workload = read_workload(given.value("--workload"));
     if (!workload) return Error{ErrorCode::bad_input, workload.error().message};
+    setting.workload = std::move(*workload);
     std::set<std::string> names;
-    for (const WorkloadJob& job : *workload) {
-        if (job.gpus > *count * *gpus)
+    for (const WorkloadJob& job : setting.workload) {
+        if (job.gpus > setting.cluster.gpus)
             return Error{ErrorCode::bad_input, "job " + printable(job.name) + " asks for " +
                                                    gpus_text(job.gpus) + ", the cluster has " +
-                                                   std::to_string(*count * *gpus)};
+                                                   std::to_string(setting.cluster.gpus)};
         names.insert(job.application);
     }
-    std::vector<Application> applications;
+    std::vector<std::string> folders;
+    const std::string profiles = given.value("--profiles");
+    for (const std::string_view folder : split(profiles, ':')) folders.emplace_back(folder);
+    const auto of = [](const std::map<std::string, double>& values, const std::string& name,
+                       double otherwise) {
+        for (const std::string& key : {name, std::string()})
+            if (const auto found = values.find(key); found != values.end()) return found->second;
+        return otherwise;
+    };
+    for (const char* option : {"--most-gpus", "--most-local-batch", "--restart", "--slower"})
+        for (const std::string_view each : split(given.value(option), ','))
+            if (const std::string name(each.substr(0, each.find('=')));
+                each.find('=') != std::string_view::npos && !names.contains(name))
+                return usage(std::string(option) + ": there is no application " + printable(name) +
+                             " in the workload");
     for (const std::string& name : names) {
         if (name.find('/') != std::string::npos || name.starts_with('.'))
             return Error{ErrorCode::bad_input,
                          "application \"" + printable(name) + "\": the name of a folder is needed"};
-        const auto local = most_local->find(name);
-        auto application = Application::read(
-            given.value("--profiles") + "/" + name, {""},
-            {local == most_local->end() ? 0.0 : static_cast<double>(local->second)});
+        auto application = Application::read(name, folders, setting.cluster.types,
+                                             {of(*most_local, name, 0), of(*slower, name, 1)});
         if (!application) return Error{ErrorCode::bad_input, application.error().message};
-        applications.push_back(std::move(*application));
+        setting.applications.push_back(std::move(*application));
     }
+    return {};
+}
+
+Result<std::vector<Run>> run_all(const Options& given) {
+    for (const char* needed : {"--workload", "--profiles", "--cluster"})
+        if (given.value(needed).empty()) return usage(std::string(needed) + " is missing");
+    Setting setting;
+    auto cluster = cluster_of(given.value("--cluster"));
+    if (!cluster) return cluster.error();
+    setting.cluster = std::move(*cluster);
+    const Result<double> round = number_of(given, "--round", setting.options.round_s, 1, 1e7);
+    if (!round) return round.error();
+    setting.options.round_s = *round;
+    auto restart = by_application(given, "--restart", 0, 1e7, true);
+    if (!restart) return restart.error();
+    if (const auto others = restart->extract("")) setting.options.restart_s = others.mapped();
+    setting.options.restart_of_s = std::move(*restart);
+    const auto most_gpus = by_application(given, "--most-gpus", 1, 1e6, true);
+    if (!most_gpus) return most_gpus.error();
+    for (const auto& [name, gpus] : *most_gpus)
+        setting.learned.most_gpus[name] = static_cast<int>(gpus);
+    setting.learned.most_gpus.emplace("", setting.cluster.gpus);
+    if (given.value("--size-error") == "unknown") {
+        setting.learned.size_error = -1;
+    } else {
+        const auto error = number_of(given, "--size-error", setting.learned.size_error, 0, 5);
+        if (!error) return error.error();
+        setting.learned.size_error = *error;
+    }
+    const auto malleable = number_of(given, "--malleable", 1, 0, 1);
+    if (!malleable) return malleable.error();
+    setting.malleable = *malleable;
+    const auto seed = number_of(given, "--seed", 1, 0, 1e9);
+    if (!seed) return seed.error();
+    setting.learned.seed = static_cast<std::uint32_t>(*seed);
+    setting.learned.exact_steps = given.has("--exact-steps");
+    setting.learned.doubling = given.has("--doubling");
+    if (const Status read = read_files(given, setting); !read) return read.error();
+
     std::vector<Run> runs;
-    const std::string policies = given.value("--policy", "fifo");
+    const std::string policies = given.value("--policy", "fifo,sluice");
     for (const std::string_view policy : split(policies, ',')) {
-        auto result = run_policy(std::string(policy), *workload, applications, {{*count, *gpus, 0}},
-                                 *most_gpus, options);
+        auto result = run_policy(std::string(policy), setting);
         if (!result) return result.error();
         runs.push_back({std::string(policy), std::move(*result)});
     }
@@ -224,13 +303,18 @@ int sim(const Arguments& arguments) {
     const auto options = Options::parse(arguments,
                                         {{"--workload", true},
                                          {"--profiles", true},
-                                         {"--nodes", true},
-                                         {"--gpus-per-node", true},
+                                         {"--cluster", true},
                                          {"--policy", true},
                                          {"--round", true},
                                          {"--restart", true},
                                          {"--most-gpus", true},
                                          {"--most-local-batch", true},
+                                         {"--slower", true},
+                                         {"--size-error", true},
+                                         {"--malleable", true},
+                                         {"--seed", true},
+                                         {"--exact-steps", false},
+                                         {"--doubling", false},
                                          {"--json", false}},
                                         0);
     if (!options) return fail("sim", options.error());

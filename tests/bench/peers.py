@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-_CLUSTER = ["--nodes", "16", "--gpus-per-node", "4", "--most-gpus", "ncf=1", "--most-local-batch", "yolov3=8"]
+_CLUSTER = ["--cluster", "16x4", "--most-gpus", "ncf=1,64", "--most-local-batch", "yolov3=8"]
 _LOADS = {"0.5": "workloads-0.5", "1.0": "workloads", "1.5": "workloads-1.5", "2.0": "workloads-2.0"}
 _PEERS = ("tiresias", "optimus", "pollux")
 _REPRODUCE = {"las": "tiresias", "optimus-oracle": "optimus"}

@@ -178,7 +178,7 @@ class Work : public WorkForecast {
   public:
     Work(double left, double loss) : left_(left), loss_(loss) {}
     double remaining() const override { return left_; }
-    double rate(const StepPlacement& placement) const override {
+    double rate(const StepPlacement& placement, std::size_t) const override {
         return placement.gpus / (1 + loss_ * (placement.gpus - 1));
     }
 
@@ -209,7 +209,7 @@ TEST(Optimus, ShortensTheSumOfTheRemainingTimes) {
             for (std::size_t i = 0; i < 3; ++i) {
                 StepPlacement placement;
                 placement.gpus = std::array{a, b, c}[i];
-                total += jobs[i].work->remaining() / jobs[i].work->rate(placement);
+                total += jobs[i].work->remaining() / jobs[i].work->rate(placement, 0);
             }
             return total;
         };

@@ -47,13 +47,13 @@ class SimTest : public ::testing::Test {
         std::filesystem::create_directories(folder_.path() + "/app");
         folder_.write("app/" + name, text);
     }
-    Result<Application> read() { return Application::read(folder_.path() + "/app", {""}); }
+    Result<Application> read() { return Application::read("app", {folder_.path()}, {""}); }
     std::string message_of_reading() {
         const auto read_one = read();
         return read_one ? "" : read_one.error().message.substr(folder_.path().size());
     }
     static WorkloadJob job(const std::string& name, double arrival, int gpus, double batch = 8) {
-        return {name, arrival, "app", gpus, batch};
+        return {name, 0, arrival, "app", gpus, batch};
     }
 
     ScratchDir folder_;
@@ -95,7 +95,7 @@ TEST_F(SimTest, AJobGoesThroughItsEpochs) {
     const auto application = read();
     ASSERT_TRUE(application);
     TrainingJob training(*application, [](const TrainingJob& at) {
-        return split_batch(at.application().limits(), at.gpus(), at.epoch() == 0 ? 8 : 16);
+        return split_batch(at.application().limits(0), at.gpus(), at.epoch() == 0 ? 8 : 16);
     });
     EXPECT_DOUBLE_EQ(training.advance(60), 60) << "it waits";
     EXPECT_EQ(training.progress(), 0);
@@ -121,7 +121,7 @@ TEST_F(SimTest, ASlowdownTakesItsShare) {
     const auto application = read();
     ASSERT_TRUE(application);
     TrainingJob training(*application, [](const TrainingJob& at) {
-        return split_batch(at.application().limits(), at.gpus(), 8);
+        return split_batch(at.application().limits(0), at.gpus(), 8);
     });
     training.place({1}, 0, 0);
     training.advance(60, 0.25);

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "common/allocator/sluice.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/allocator/shape_speeds.hpp"
+
+namespace sluice {
+namespace {
+
+constexpr double least_own_value = 0.02;  ///< of w
+constexpr double least_service_s = 120;   ///< GPU-seconds expected of a job of unknown size
+constexpr double restarts_kept = 20;      ///< that who has waited too long stays
+
+/// w
+double weight(const ShapeSpeeds& all, const ShapeSpeeds::Job& job, const SluiceOptions& options) {
+    double cost = 0;  // of a unit of work where a GPU-second costs as much as one of the job's
+    double speed = 1;
+    for (const ShapeSpeed& each : job.speeds) {
+        const double here = (1 + all.gpus_of(each)) / each.speed;
+        if (cost > 0 && here >= cost) continue;
+        cost = here;
+        speed = std::max(1.0, each.speed);
+    }
+    std::vector<double> left{std::max(least_service_s, job.view->attained_gpu_s)};
+    if (job.view->work) {
+        left = job.view->work->remaining_quantiles();
+        for (double& each : left) each /= job.alone_rate;
+    }
+    const double faster = std::pow(speed, options.speed_power);
+    double sum = 0;
+    for (const double seconds : left)
+        sum += std::pow(seconds / faster + options.size_floor_s, -options.size_power);
+    return cost / 2 * sum / static_cast<double>(left.size()) *
+           std::pow(1 + job.view->age_s / options.age_scale_s, options.age_power);
+}
+
+}  // namespace
+
+Plan SluicePolicy::plan(const ClusterView& cluster) const {
+    if (cluster.jobs.empty()) return {};
+    const ShapeSpeeds all(cluster);
+    const double horizon = options_.horizon_intervals * cluster.options.interval_s;
+    std::vector<PackingJob> jobs(all.jobs().size());
+    std::vector<double> weights(jobs.size());
+
+    // what a second on each shape is worth, to find what a second of a GPU costs
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+        const ShapeSpeeds::Job& job = all.jobs()[i];
+        weights[i] = weight(all, job, options_);
+        for (const ShapeSpeed& each : job.speeds)
+            jobs[i].offers.push_back({each.shape, weights[i] * each.speed});
+    }
+    const std::vector<double> price = clearing_prices(all.nodes(), all.shapes(), jobs);
+
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+        const ShapeSpeeds::Job& job = all.jobs()[i];
+        const JobView& view = *job.view;
+        const auto cost = [&](const PackingOffer& offer) {
+            const Shape& shape = all.shapes()[offer.shape];
+            return price[shape.type] * shape.placement.gpus;
+        };
+        double own_value = least_own_value * weights[i];
+        for (const PackingOffer& offer : jobs[i].offers)
+            own_value = std::max(own_value, offer.value - cost(offer));
+        for (PackingOffer& offer : jobs[i].offers)
+            offer.value =
+                horizon * offer.value - view.restart_cost_s * (own_value + cost(offer)) / 2;
+        if (!view.held.empty()) {
+            jobs[i].held = view.held;
+            jobs[i].stay_value =
+                horizon * weights[i] * job.held_speed +
+                view.restart_cost_s * (own_value + price[all.held_type(job)] * view.current) / 2;
+        }
+        jobs[i].urgent =
+            view.waited_s > options_.longest_wait_s &&
+            (!view.running || view.since_resize_s < restarts_kept * view.restart_cost_s);
+    }
+    return all.plan_of(search_packing(all.nodes(), all.shapes(), jobs, options_.steps));
+}
+
+}  // namespace sluice

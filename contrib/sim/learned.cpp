@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "contrib/sim/learned.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+#include <random>
+#include <unordered_map>
+
+#include "contrib/sim/knowledge.hpp"
+#include "contrib/sim/random.hpp"
+
+namespace sluice::sim {
+namespace {
+
+constexpr double least_alone_s = 120;  ///< expected of a job of unknown size, on one GPU
+constexpr int quantiles = 5;
+
+/// Of the standard normal distribution (Abramowitz and Stegun, 26.2.23: off by 4.5e-4 at most).
+double normal_quantile(double share) {
+    const double tail = std::max(1e-12, std::min(share, 1 - share));
+    const double t = std::sqrt(-2 * std::log(tail));
+    const double z = t - (2.515517 + 0.802853 * t + 0.010328 * t * t) /
+                             (1 + 1.432788 * t + 0.189269 * t * t + 0.001308 * t * t * t);
+    return share < 0.5 ? -z : z;
+}
+
+/// Work left in seconds of one GPU, and speeds relative to one.
+class Forecast : public WorkForecast {
+  public:
+    Forecast(Learned::History& history, std::vector<double> remaining, int epoch)
+        : history_(history), remaining_(std::move(remaining)), epoch_(epoch) {}
+
+    double remaining() const override {
+        return std::accumulate(remaining_.begin(), remaining_.end(), 0.0) /
+               static_cast<double>(remaining_.size());
+    }
+    std::vector<double> remaining_quantiles() const override { return remaining_; }
+    double rate(const StepPlacement& placement, std::size_t type) const override;
+
+  private:
+    Learned::History& history_;  // lives as long as the simulation
+    std::vector<double> remaining_;
+    int epoch_;
+};
+
+}  // namespace
+
+/// An application as its earlier jobs have shown it.
+class Learned::History {
+  public:
+    History(const Application& application, const LearnedOptions& options)
+        : application_(application),
+          exact_(options.exact_steps),
+          rates_(application.types()),
+          residuals_(application.types()) {
+        std::minstd_rand random(options.seed);
+        for (std::size_t type = 0; type < application.types(); ++type) {
+            std::vector<StepSample> some = application.steps(type).samples();
+            for (std::size_t i = some.size(); i > 1; --i)
+                std::swap(some[i - 1], some[random() % i]);
+            some.resize((some.size() + 2) / 3);
+            models_.push_back(fit_step_time(some));
+            for (const StepSample& sample : some) measured(sample.placement, type, sample.seconds);
+        }
+        StepPlacement one;
+        alone_.resize(static_cast<std::size_t>(application.epochs()) + 1);
+        for (int epoch = application.epochs() - 1; epoch >= 0; --epoch) {
+            const double work =
+                application.progress_after(epoch + 1) - application.progress_after(epoch);
+            const auto at = static_cast<std::size_t>(epoch);
+            alone_[at] = alone_[at + 1] + work / rate(one, 0, epoch);
+        }
+    }
+
+    const Application& application() const { return application_; }
+
+    /// A job has been seen to take so long for a step.
+    void measured(const StepPlacement& placement, std::size_t type, double seconds) {
+        residuals_[type][key_of(placement)][placement.local_batch] =
+            std::log(seconds / step_seconds(models_[type], placement));
+    }
+
+    void seen(const StepPlacement& placement, std::size_t type, double seconds) {
+        auto& at = residuals_[type][key_of(placement)];
+        if (at.contains(placement.local_batch)) return;
+        measured(placement, type, seconds);
+        std::erase_if(rates_[type], [&](const auto& rate) {
+            return (rate.first & ((1ULL << 40) - 1)) == key_of(placement);
+        });
+    }
+
+    /// Progress a second in this epoch.
+    double rate(const StepPlacement& placement, std::size_t type, int epoch) {
+        const std::uint64_t key = static_cast<std::uint64_t>(epoch) << 40 | key_of(placement);
+        const auto [at, is_new] = rates_[type].try_emplace(key, 0.0);
+        if (is_new) at->second = best(placement, type, epoch).rate;
+        return at->second;
+    }
+
+    BestBatch best(StepPlacement placement, std::size_t type, int epoch) const {
+        const std::vector<int> gpus = filled(placement.gpus, placement.most_on_node);
+        return best_batch(application_.limits(type), placement.gpus, [&](const BatchSplit& split) {
+            StepSeconds seconds;
+            if (exact_) {
+                seconds = application_.step(type, gpus, split.local);
+            } else {
+                placement.local_batch = split.local;
+                const double off = std::exp(residual(placement, type));
+                seconds.step = off * step_seconds(models_[type], placement);
+                seconds.sync = seconds.step - off * compute_seconds(models_[type], placement);
+            }
+            return application_.gain(split.batch(placement.gpus), epoch) /
+                   (seconds.step + split.accumulated * (seconds.step - seconds.sync));
+        });
+    }
+
+    /// Seconds on one GPU from this progress to the end.
+    double alone_from(double progress) const {
+        const int epoch = epoch_at(progress);
+        const double from = application_.progress_after(epoch);
+        const double to = application_.progress_after(epoch + 1);
+        const auto at = static_cast<std::size_t>(epoch);
+        const double share = std::clamp((to - progress) / (to - from), 0.0, 1.0);
+        return alone_[at + 1] + share * (alone_[at] - alone_[at + 1]);
+    }
+
+    int epoch_at(double progress) const {
+        int epoch = 0;
+        while (epoch + 1 < application_.epochs() &&
+               application_.progress_after(epoch + 1) <= progress)
+            ++epoch;
+        return epoch;
+    }
+
+  private:
+    static std::uint64_t key_of(const StepPlacement& placement) {
+        return static_cast<std::uint64_t>(placement.gpus) << 24 |
+               static_cast<std::uint64_t>(placement.nodes) << 8 |
+               static_cast<std::uint64_t>(placement.most_on_node);
+    }
+
+    /// Of the log of a step time, between the local batches that were measured on the placement.
+    double residual(const StepPlacement& placement, std::size_t type) const {
+        const auto found = residuals_[type].find(key_of(placement));
+        if (found == residuals_[type].end()) return 0;
+        const auto high = found->second.lower_bound(placement.local_batch);
+        if (high == found->second.begin()) return high->second;
+        const auto low = std::prev(high);
+        if (high == found->second.end()) return low->second;
+        const double share = (placement.local_batch - low->first) / (high->first - low->first);
+        return low->second + share * (high->second - low->second);
+    }
+
+    const Application& application_;
+    bool exact_;
+    std::vector<StepTimeModel> models_;                             // by type
+    std::vector<std::unordered_map<std::uint64_t, double>> rates_;  // by type
+    std::vector<std::unordered_map<std::uint64_t, std::map<double, double>>> residuals_;
+    std::vector<double> alone_;  // seconds on one GPU from the beginning of each epoch
+};
+
+namespace {
+
+double Forecast::rate(const StepPlacement& placement, std::size_t type) const {
+    return history_.rate(placement, type, epoch_) / history_.rate(StepPlacement{}, 0, epoch_);
+}
+
+}  // namespace
+
+Learned::Learned(const std::vector<Application>& applications, LearnedOptions options)
+    : options_(std::move(options)) {
+    for (const Application& application : applications)
+        histories_.push_back(std::make_unique<History>(application, options_));
+}
+
+Learned::~Learned() = default;
+
+Learned::History& Learned::history(const Application& application) {
+    return **std::find_if(histories_.begin(), histories_.end(), [&](const auto& history) {
+        return &history->application() == &application;
+    });
+}
+
+TrainingJob::BatchRule Learned::batch_rule(const Application& application, const WorkloadJob&) {
+    History& known = history(application);
+    return [&known](const TrainingJob& job) {
+        return known.best(step_placement(job.placement(), 1), job.type(), job.epoch()).split;
+    };
+}
+
+std::vector<double> Learned::remaining(const History& known, double progress,
+                                       const WorkloadJob& asked, double& seems) const {
+    seems = 1;
+    const double error = options_.size_error;
+    const double alone = known.alone_from(progress);
+    if (error < 0) return {std::max(least_alone_s, known.alone_from(0) - alone)};
+    if (error == 0) return {alone};
+    // the total is lognormal around what it seems to be, and more than what is done
+    seems = std::exp(error * normal_quantile(uniform(options_.seed, asked.number, 1)));
+    const double done = progress / known.application().total_progress();
+    const double least = done > 0 ? std::log(done / seems) / error : -9;
+    const double below = 0.5 * std::erfc(-least / std::numbers::sqrt2);
+    std::vector<double> remaining;
+    for (int i = 0; i < quantiles; ++i) {
+        const double share = below + (1 - below) * (i + 0.5) / quantiles;
+        const double z =
+            std::max(normal_quantile(std::min(share, 1 - 1e-9)), least + 0.02 * (i + 1));
+        const double total = seems * std::exp(error * z);
+        remaining.push_back(std::max(5.0, total * known.alone_from(progress / total)));
+    }
+    return remaining;
+}
+
+std::shared_ptr<const WorkForecast> Learned::forecast(const TrainingJob& job,
+                                                      const WorkloadJob& asked) {
+    History& known = history(job.application());
+    double seems = 1;
+    std::vector<double> left = remaining(known, job.progress(), asked, seems);
+    StepPlacement now;
+    if (job.running()) {
+        now = step_placement(job.placement(), job.split().local);
+        known.seen(now, job.type(),
+                   job.step_seconds_on(job.placement(), job.type(), {job.split().local, 0}));
+    }
+    const double soon = options_.soon_s / seems * known.rate(now, job.type(), job.epoch());
+    const int epoch = std::max(job.epoch(), known.epoch_at(job.progress() + soon));
+    return std::make_shared<Forecast>(known, std::move(left), epoch);
+}
+
+std::vector<int> Learned::sizes(const TrainingJob& job, const WorkloadJob&) {
+    std::vector<int> sizes =
+        sizes_up_to(job.application().most_batch(), job.application(), options_.most_gpus);
+    if (options_.doubling)
+        sizes.resize(
+            std::min(sizes.size(), static_cast<std::size_t>(std::max(1, 2 * job.most_gpus()))));
+    return sizes;
+}
+
+}  // namespace sluice::sim
