@@ -135,6 +135,7 @@ class Packing {
         for (std::size_t node = nodes.size(); node-- > 0;) {
             in_[node].first_bucket = static_cast<int>(nodes[node].type * levels_ * 2);
             in_[node].free = std::max(0, nodes[node].gpus);
+            free_gpus_ += in_[node].free;
             enter(node);
         }
     }
@@ -163,45 +164,22 @@ class Packing {
     /// Where its value less the price is largest, if that is above `least`.
     void insert(std::size_t job, const std::vector<double>& prices, double factor,
                 double least = 0) {
-        const PackingJob& wanted = jobs_[job];
-        double best = least;
-        bool stays = false;
-        const Shape* chosen = nullptr;
-        double value = 0;
-        if (!wanted.held.empty() && fits(wanted.held)) {
-            const double gain =
-                wanted.stay_value -
-                factor * prices[nodes_[wanted.held.front().node].type] * gpus_of(wanted.held);
-            stays = gain > best;
-            best = std::max(best, gain);
-        }
-        std::size_t type = types_.size();
-        for (const PackingOffer& offer : wanted.offers) {
-            const Shape& shape = shapes_[offer.shape];
-            const double gain = offer.value - factor * prices[shape.type] * shape.placement.gpus;
-            if (gain <= best) continue;
-            if (shape.type != type) count_nodes(type = shape.type);
-            if (!room_for(shape)) continue;
-            best = gain;
-            chosen = &shape;
-            value = offer.value;
-        }
-        if (chosen) {
-            PackingResult result{false, choose_nodes(*chosen), value};
-            change(job, std::move(result));
-        } else if (stays) {
-            stay(job);
-        }
+        if (const Choice choice = choose(job, prices, factor, least); choice.found)
+            change(job, result_of(job, choice));
     }
 
-    /// Takes it out and puts it where it is best at the price, with what has become free.
+    /// The same for one that is placed, with what becomes free by it; left alone where nothing is
+    /// better.
     void insert_again(std::size_t job, const std::vector<double>& prices, double factor) {
+        // where GPUs cost nothing more of them are better, and there are none
+        if (factor == 0 && free_gpus_ == 0) return;
         const double before = surplus(job, prices, factor);
-        PackingResult was = at_[job];
-        remove(job);
-        insert(job, prices, factor);
-        if (surplus(job, prices, factor) > before * (1 + better) + 1e-300) return;
-        change(job, std::move(was));
+        use(at_[job].shares, -1);
+        const Choice choice = choose(job, prices, factor, before * (1 + better) + 1e-300);
+        use(at_[job].shares, 1);
+        if (!choice.found) return;
+        change(job, {});
+        change(job, result_of(job, choice));
     }
 
     /// Those that are not urgent.
@@ -216,7 +194,42 @@ class Packing {
     }
 
   private:
-    void stay(std::size_t job) { change(job, {true, jobs_[job].held, jobs_[job].stay_value}); }
+    struct Choice {
+        bool found = false;
+        const Shape* shape = nullptr;  ///< none: it stays
+        double value = 0;
+    };
+
+    Choice choose(std::size_t job, const std::vector<double>& prices, double factor, double least) {
+        const PackingJob& wanted = jobs_[job];
+        double best = least;
+        Choice choice;
+        if (!wanted.held.empty() && fits(wanted.held)) {
+            const double gain =
+                wanted.stay_value -
+                factor * prices[nodes_[wanted.held.front().node].type] * gpus_of(wanted.held);
+            if (gain > best) {
+                best = gain;
+                choice = {true, nullptr, wanted.stay_value};
+            }
+        }
+        std::size_t type = types_.size();
+        for (const PackingOffer& offer : wanted.offers) {
+            const Shape& shape = shapes_[offer.shape];
+            const double gain = offer.value - factor * prices[shape.type] * shape.placement.gpus;
+            if (gain <= best) continue;
+            if (shape.type != type) count_nodes(type = shape.type);
+            if (!room_for(shape)) continue;
+            best = gain;
+            choice = {true, &shape, offer.value};
+        }
+        return choice;
+    }
+    PackingResult result_of(std::size_t job, const Choice& choice) {
+        if (!choice.shape) return {true, jobs_[job].held, jobs_[job].stay_value};
+        return {false, choose_nodes(*choice.shape), choice.value};
+    }
+    void stay(std::size_t job) { change(job, result_of(job, {true, nullptr, 0})); }
     /// Nodes with equally many GPUs free, with or without a spread job; a list through in_.
     struct Bucket {
         int first = -1;
@@ -259,6 +272,7 @@ class Packing {
             Node& node = in_[share.node];
             leave(share.node);
             node.free -= sign * share.gpus;
+            free_gpus_ -= sign * share.gpus;
             if (spread) node.spread = sign > 0 ? 1 : 0;
             enter(share.node);
         }
@@ -271,8 +285,11 @@ class Packing {
         use(now.shares, 1);
     }
     void change(std::size_t job, PackingResult result) {
-        changes_.emplace_back(job, at_[job]);
-        put(job, std::move(result));
+        use(at_[job].shares, -1);
+        sum_ += result.value - at_[job].value;
+        changes_.emplace_back(job, std::move(at_[job]));
+        at_[job] = std::move(result);
+        use(at_[job].shares, 1);
     }
 
     bool fits(const std::vector<NodeShare>& shares) const {
@@ -367,6 +384,7 @@ class Packing {
     std::size_t levels_ = 1;       // counts of GPUs on a node, 0 included
     std::vector<Bucket> buckets_;  // by type, GPUs free, spread
     std::vector<Node> in_;
+    int free_gpus_ = 0;
     std::vector<PackingResult> at_;
     std::vector<std::pair<std::size_t, PackingResult>> changes_;
     double sum_ = 0;

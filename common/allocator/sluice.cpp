@@ -11,14 +11,39 @@ namespace {
 
 constexpr double least_own_value = 0.02;  ///< of w
 constexpr double least_service_s = 120;   ///< GPU-seconds expected of a job of unknown size
-constexpr double restarts_kept = 20;      ///< that who has waited too long stays
+constexpr double usual_restart_s = 30;
+constexpr double restarts_kept = 20;  ///< that who has waited too long stays
+
+/// GPUs of the slowest type that one of each type does the work of: over jobs, of the speed of the
+/// fewest GPUs, the geometric mean.
+std::vector<double> capabilities(const ShapeSpeeds& all) {
+    std::vector<double> sums;
+    std::vector<int> jobs;
+    for (const ShapeSpeeds::Job& job : all.jobs()) {
+        for (const ShapeSpeed& each : job.speeds) {
+            const std::size_t type = all.shapes()[each.shape].type;
+            if (type >= sums.size()) {
+                sums.resize(type + 1);
+                jobs.resize(type + 1);
+            }
+            if (all.gpus_of(each) != job.view->sizes.front()) continue;
+            sums[type] += std::log(each.speed / all.gpus_of(each));
+            ++jobs[type];
+        }
+    }
+    for (std::size_t type = 0; type < sums.size(); ++type)
+        sums[type] = jobs[type] == 0 ? 1 : std::exp(sums[type] / jobs[type]);
+    return sums;
+}
 
 /// w
-double weight(const ShapeSpeeds& all, const ShapeSpeeds::Job& job, const SluiceOptions& options) {
+double weight(const ShapeSpeeds& all, const ShapeSpeeds::Job& job,
+              const std::vector<double>& capability, const SluiceOptions& options) {
     double cost = 0;  // of a unit of work where a GPU-second costs as much as one of the job's
     double speed = 1;
     for (const ShapeSpeed& each : job.speeds) {
-        const double here = (1 + all.gpus_of(each)) / each.speed;
+        const double here =
+            (1 + capability[all.shapes()[each.shape].type] * all.gpus_of(each)) / each.speed;
         if (cost > 0 && here >= cost) continue;
         cost = here;
         speed = std::max(1.0, each.speed);
@@ -41,14 +66,14 @@ double weight(const ShapeSpeeds& all, const ShapeSpeeds::Job& job, const SluiceO
 Plan SluicePolicy::plan(const ClusterView& cluster) const {
     if (cluster.jobs.empty()) return {};
     const ShapeSpeeds all(cluster);
-    const double horizon = options_.horizon_intervals * cluster.options.interval_s;
     std::vector<PackingJob> jobs(all.jobs().size());
     std::vector<double> weights(jobs.size());
+    const std::vector<double> capability = capabilities(all);
 
     // what a second on each shape is worth, to find what a second of a GPU costs
     for (std::size_t i = 0; i < jobs.size(); ++i) {
         const ShapeSpeeds::Job& job = all.jobs()[i];
-        weights[i] = weight(all, job, options_);
+        weights[i] = weight(all, job, capability, options_);
         for (const ShapeSpeed& each : job.speeds)
             jobs[i].offers.push_back({each.shape, weights[i] * each.speed});
     }
@@ -61,17 +86,18 @@ Plan SluicePolicy::plan(const ClusterView& cluster) const {
             const Shape& shape = all.shapes()[offer.shape];
             return price[shape.type] * shape.placement.gpus;
         };
+        // seconds that are lost in each until the next change, at about sqrt(restart) between them
+        const double restart =
+            std::sqrt(view.restart_cost_s * usual_restart_s) / options_.horizon_s / 2;
         double own_value = least_own_value * weights[i];
         for (const PackingOffer& offer : jobs[i].offers)
             own_value = std::max(own_value, offer.value - cost(offer));
         for (PackingOffer& offer : jobs[i].offers)
-            offer.value =
-                horizon * offer.value - view.restart_cost_s * (own_value + cost(offer)) / 2;
+            offer.value -= restart * (own_value + cost(offer));
         if (!view.held.empty()) {
             jobs[i].held = view.held;
-            jobs[i].stay_value =
-                horizon * weights[i] * job.held_speed +
-                view.restart_cost_s * (own_value + price[all.held_type(job)] * view.current) / 2;
+            jobs[i].stay_value = weights[i] * job.held_speed +
+                                 restart * (own_value + price[all.held_type(job)] * view.current);
         }
         jobs[i].urgent =
             view.waited_s > options_.longest_wait_s &&

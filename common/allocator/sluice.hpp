@@ -8,14 +8,18 @@
 //
 // 1. w = mean over equally likely T of  u (T / S'^0.2 + 16000 s)^-0.8 (1 + age / 10000 s)^0.2
 //    Short jobs first, the less so the less is known (the mean over T), and not without end (the
-//    16000 s). u = min over K of (1 + K) / (2 S(K)): who gains little from more GPUs is dearer to
-//    serve, so its first ones come sooner. S' is the speed at that K. Concave speed-up as in heSRPT
-//    (Berg, Vesilo and Harchol-Balter, 2020), where the optimal share falls with the rank of T.
+//    16000 s). u = min over K of (1 + c K) / (2 S(K)): who gains little from more GPUs is dearer to
+//    serve, so its first ones come sooner. c is
+//    what a GPU of the type does relative to the slowest, over all jobs. S' is the speed at that K.
+//    Concave speed-up as in heSRPT (Berg, Vesilo and Harchol-Balter, 2020), where the optimal share
+//    falls with the rank of T.
 // 2. The price of a GPU-second, at which the jobs ask for what there is (clearing_prices()); from
 //    it what a second of the job itself is worth, o = max over s of w S(s) - price K, at least
-//    0.02 w, and what a restart of R seconds costs, X = R (o + price K).
-// 3. A shape is worth H w S(s) over H = 2.5 intervals: staying that and X / 2, anything else X / 2
-//    less. The sum is maximised over packings on the nodes (search_packing()).
+//    0.02 w, and what a restart of R seconds costs, X = R (o + price K), over the H seconds until
+//    the next change. H = 150 s sqrt(R / 30 s): the more a change costs, the rarer they are, as lot
+//    sizes grow with the root of the cost of an order.
+// 3. A second of a shape is worth w S(s): where the job is, and X / 2H; anywhere else, less X / 2H.
+//    The sum is maximised over packings on the nodes (search_packing()).
 //
 // A job whose work is not known has its request for its size, grows no faster than linearly, and is
 // expected to last as long again as it has had (at least 120 GPU-seconds).
@@ -40,7 +44,7 @@ struct SluiceOptions {
     double age_power = 0.2;
     double age_scale_s = 10000;
     double speed_power = 0.2;
-    double horizon_intervals = 2.5;
+    double horizon_s = 150;  ///< with restarts of 30 s
     double longest_wait_s = 6 * 3600;
 };
 

@@ -133,21 +133,21 @@ Result<StepTable> StepTable::read(const std::string& placements, const std::stri
     return table;
 }
 
-std::vector<StepSample> StepTable::samples() const {
-    std::vector<StepSample> samples;
+std::vector<MeasuredStep> StepTable::measured() const {
+    std::vector<MeasuredStep> steps;
     for (const auto& [gpus, line] : placements_)
         for (const Row& row : line)
-            samples.push_back({step_placement(gpus, row.local_batch), row.seconds.step});
+            steps.push_back({step_placement(gpus, row.local_batch), row.seconds});
     for (const auto& [nodes, sizes] : by_nodes_) {
         for (const auto& [gpus, line] : sizes) {
             if (nodes <= 4) continue;
             std::vector<int> even(static_cast<std::size_t>(nodes), gpus / nodes);
             for (int i = 0; i < gpus % nodes; ++i) ++even[static_cast<std::size_t>(i)];
             for (const Row& row : line)
-                samples.push_back({step_placement(even, row.local_batch), row.seconds.step});
+                steps.push_back({step_placement(even, row.local_batch), row.seconds});
         }
     }
-    return samples;
+    return steps;
 }
 
 StepSeconds StepTable::on_line(const Line& line, double local_batch) {
@@ -276,6 +276,15 @@ StepSeconds Application::step(std::size_t type, std::span<const int> gpus_on_nod
                               double local_batch) const {
     const StepSeconds measured = steps_[type].at(gpus_on_nodes, local_batch);
     return {measured.step * options_.slower, measured.sync * options_.slower};
+}
+
+std::vector<MeasuredStep> Application::measured(std::size_t type) const {
+    std::vector<MeasuredStep> steps = steps_[type].measured();
+    for (MeasuredStep& each : steps) {
+        each.seconds.step *= options_.slower;
+        each.seconds.sync *= options_.slower;
+    }
+    return steps;
 }
 
 BatchLimits Application::limits(std::size_t type) const {

@@ -21,13 +21,17 @@
 
 #include "common/base/result.hpp"
 #include "common/model/goodput.hpp"
-#include "common/model/step_time_fit.hpp"
 
 namespace sluice::sim {
 
 struct StepSeconds {
     double step = 0;  ///< one step, gradients exchanged
     double sync = 0;  ///< of it; the rest is what each further accumulated batch costs
+};
+
+struct MeasuredStep {
+    StepPlacement placement;
+    StepSeconds seconds;
 };
 
 /// Step times of one application on one type of nodes.
@@ -43,7 +47,7 @@ class StepTable {
     StepSeconds at(std::span<const int> gpus_on_nodes, double local_batch) const;
 
     /// What was measured: placements, and beyond four nodes the counts that have no placement.
-    std::vector<StepSample> samples() const;
+    std::vector<MeasuredStep> measured() const;
 
     double least_local_batch() const { return least_local_; }
     double most_local_batch() const { return most_local_; }
@@ -88,7 +92,7 @@ class Application {
     /// Seconds of a step on nodes of a type.
     StepSeconds step(std::size_t type, std::span<const int> gpus_on_nodes,
                      double local_batch) const;
-    const StepTable& steps(std::size_t type) const { return steps_[type]; }
+    std::vector<MeasuredStep> measured(std::size_t type) const;
     std::size_t types() const { return steps_.size(); }
 
     double first_batch() const { return curves_.begin()->first; }

@@ -8,6 +8,7 @@
 #include <random>
 #include <unordered_map>
 
+#include "common/model/step_time_fit.hpp"
 #include "contrib/sim/knowledge.hpp"
 #include "contrib/sim/random.hpp"
 
@@ -57,12 +58,15 @@ class Learned::History {
           residuals_(application.types()) {
         std::minstd_rand random(options.seed);
         for (std::size_t type = 0; type < application.types(); ++type) {
-            std::vector<StepSample> some = application.steps(type).samples();
+            std::vector<MeasuredStep> some = application.measured(type);
             for (std::size_t i = some.size(); i > 1; --i)
                 std::swap(some[i - 1], some[random() % i]);
             some.resize((some.size() + 2) / 3);
-            models_.push_back(fit_step_time(some));
-            for (const StepSample& sample : some) measured(sample.placement, type, sample.seconds);
+            std::vector<StepSample> samples;
+            for (const MeasuredStep& each : some)
+                samples.push_back({each.placement, each.seconds.step});
+            models_.push_back(fit_step_time(samples));
+            for (const MeasuredStep& each : some) measured(each.placement, type, each.seconds);
         }
         StepPlacement one;
         alone_.resize(static_cast<std::size_t>(application.epochs()) + 1);
@@ -77,14 +81,15 @@ class Learned::History {
     const Application& application() const { return application_; }
 
     /// A job has been seen to take so long for a step.
-    void measured(const StepPlacement& placement, std::size_t type, double seconds) {
-        residuals_[type][key_of(placement)][placement.local_batch] =
-            std::log(seconds / step_seconds(models_[type], placement));
+    void measured(const StepPlacement& placement, std::size_t type, const StepSeconds& seconds) {
+        const double computing = std::max(seconds.step - seconds.sync, 1e-3 * seconds.step);
+        residuals_[type][key_of(placement)][placement.local_batch] = {
+            std::log(seconds.step / step_seconds(models_[type], placement)),
+            std::log(computing / compute_seconds(models_[type], placement))};
     }
 
-    void seen(const StepPlacement& placement, std::size_t type, double seconds) {
-        auto& at = residuals_[type][key_of(placement)];
-        if (at.contains(placement.local_batch)) return;
+    void seen(const StepPlacement& placement, std::size_t type, const StepSeconds& seconds) {
+        if (residuals_[type][key_of(placement)].contains(placement.local_batch)) return;
         measured(placement, type, seconds);
         std::erase_if(rates_[type], [&](const auto& rate) {
             return (rate.first & ((1ULL << 40) - 1)) == key_of(placement);
@@ -107,9 +112,11 @@ class Learned::History {
                 seconds = application_.step(type, gpus, split.local);
             } else {
                 placement.local_batch = split.local;
-                const double off = std::exp(residual(placement, type));
-                seconds.step = off * step_seconds(models_[type], placement);
-                seconds.sync = seconds.step - off * compute_seconds(models_[type], placement);
+                const Residual off = residual(placement, type);
+                seconds.step = std::exp(off.step) * step_seconds(models_[type], placement);
+                const double computing =
+                    std::exp(off.computing) * compute_seconds(models_[type], placement);
+                seconds.sync = std::max(0.0, seconds.step - computing);
             }
             return application_.gain(split.batch(placement.gpus), epoch) /
                    (seconds.step + split.accumulated * (seconds.step - seconds.sync));
@@ -141,23 +148,29 @@ class Learned::History {
                static_cast<std::uint64_t>(placement.most_on_node);
     }
 
-    /// Of the log of a step time, between the local batches that were measured on the placement.
-    double residual(const StepPlacement& placement, std::size_t type) const {
+    struct Residual {
+        double step = 0;  ///< of the log of seconds
+        double computing = 0;
+    };
+
+    /// Between the local batches that were measured on the placement.
+    Residual residual(const StepPlacement& placement, std::size_t type) const {
         const auto found = residuals_[type].find(key_of(placement));
-        if (found == residuals_[type].end()) return 0;
+        if (found == residuals_[type].end()) return {};
         const auto high = found->second.lower_bound(placement.local_batch);
         if (high == found->second.begin()) return high->second;
         const auto low = std::prev(high);
         if (high == found->second.end()) return low->second;
         const double share = (placement.local_batch - low->first) / (high->first - low->first);
-        return low->second + share * (high->second - low->second);
+        return {std::lerp(low->second.step, high->second.step, share),
+                std::lerp(low->second.computing, high->second.computing, share)};
     }
 
     const Application& application_;
     bool exact_;
     std::vector<StepTimeModel> models_;                             // by type
     std::vector<std::unordered_map<std::uint64_t, double>> rates_;  // by type
-    std::vector<std::unordered_map<std::uint64_t, std::map<double, double>>> residuals_;
+    std::vector<std::unordered_map<std::uint64_t, std::map<double, Residual>>> residuals_;
     std::vector<double> alone_;  // seconds on one GPU from the beginning of each epoch
 };
 
@@ -222,7 +235,7 @@ std::shared_ptr<const WorkForecast> Learned::forecast(const TrainingJob& job,
     if (job.running()) {
         now = step_placement(job.placement(), job.split().local);
         known.seen(now, job.type(),
-                   job.step_seconds_on(job.placement(), job.type(), {job.split().local, 0}));
+                   job.application().step(job.type(), job.placement(), job.split().local));
     }
     const double soon = options_.soon_s / seems * known.rate(now, job.type(), job.epoch());
     const int epoch = std::max(job.epoch(), known.epoch_at(job.progress() + soon));

@@ -233,12 +233,16 @@ Status read_files(const Options& given, Setting& setting) {
             if (const auto found = values.find(key); found != values.end()) return found->second;
         return otherwise;
     };
-    for (const char* option : {"--most-gpus", "--most-local-batch", "--restart", "--slower"})
-        for (const std::string_view each : split(given.value(option), ','))
-            if (const std::string name(each.substr(0, each.find('=')));
-                each.find('=') != std::string_view::npos && !names.contains(name))
-                return usage(std::string(option) + ": there is no application " + printable(name) +
-                             " in the workload");
+    for (const char* option : {"--most-gpus", "--most-local-batch", "--restart", "--slower"}) {
+        const std::string text = given.value(option);
+        for (const std::string_view each : split(text, ',')) {
+            const std::size_t equals = each.find('=');
+            if (equals != std::string_view::npos &&
+                !names.contains(std::string(each.substr(0, equals))))
+                std::fprintf(stderr, "sluice sim: %s: the workload has no job of application %s\n",
+                             option, printable(each.substr(0, equals)).c_str());
+        }
+    }
     for (const std::string& name : names) {
         if (name.find('/') != std::string::npos || name.starts_with('.'))
             return Error{ErrorCode::bad_input,

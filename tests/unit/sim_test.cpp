@@ -63,7 +63,7 @@ TEST_F(SimTest, StepTimesAreThoseOfTheTableAndLinearBetween) {
     const auto application = read();
     ASSERT_TRUE(application) << application.error().message;
     const auto seconds = [&](std::vector<int> gpus, double local) {
-        return application->steps(0).at(gpus, local).step;
+        return application->step(0, gpus, local).step;
     };
     EXPECT_DOUBLE_EQ(seconds({1}, 8), 1.0);
     EXPECT_DOUBLE_EQ(seconds({1}, 12), 1.5);
@@ -76,7 +76,7 @@ TEST_F(SimTest, StepTimesAreThoseOfTheTableAndLinearBetween) {
     EXPECT_DOUBLE_EQ(seconds({2, 2, 1, 1}, 8), 2.5) << "halfway between 4 and 8 GPUs of 4 nodes";
     // 3 nodes with 4 GPUs are halfway between 2 with 8/3 (3 is the most there) and 4 with 16/3
     EXPECT_NEAR(seconds({2, 1, 1}, 8), (1.6 + 2.0 / 3 * 0.1 + 2.0 + 1.0 / 3) / 2, 1e-12);
-    EXPECT_DOUBLE_EQ(application->steps(0).at(std::vector<int>{2}, 8).sync, 0.2);
+    EXPECT_DOUBLE_EQ(application->step(0, std::vector<int>{2}, 8).sync, 0.2);
 }
 
 TEST_F(SimTest, GainFollowsTheNoise) {
