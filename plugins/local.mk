@@ -95,7 +95,8 @@ JOB_SUBMIT_SOURCES = \
 	plugins/slurm/controller.cpp \
 	plugins/slurm/controller.hpp \
 	plugins/slurm/release_check.cpp
-JOB_SUBMIT_LDFLAGS = $(PLUGIN_LDFLAGS) -Wl,--version-script=$(srcdir)/plugins/job_submit/job_submit.map
+# All symbols when slurmctld loads it, as a front loads a part: with a libsluice of another build it would otherwise end later, at a call.
+JOB_SUBMIT_LDFLAGS = $(PLUGIN_LDFLAGS) -Wl,-z,now -Wl,--version-script=$(srcdir)/plugins/job_submit/job_submit.map
 plugins_job_submit_job_submit_sluice_la_SOURCES = $(JOB_SUBMIT_SOURCES)
 plugins_job_submit_job_submit_sluice_la_CPPFLAGS = $(PLUGIN_CPPFLAGS)
 plugins_job_submit_job_submit_sluice_la_CXXFLAGS = $(PLUGIN_CXXFLAGS)

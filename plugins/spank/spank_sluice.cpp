@@ -23,23 +23,26 @@ extern const unsigned int spank_plugin_version = 1;
 
 namespace {
 
-/// Loaded with the first option that is given, and kept: options are collected there.
+/// Loaded with the first option that is given, and kept: options are collected there. What cannot
+/// be loaded is not tried again, for that is said once.
 const JobPart* part = nullptr;
+bool part_wanted = false;
 
 }  // namespace
 
 extern "C" {
 
 static int take_option(int index, const char* value, int /*remote*/) noexcept {
-    if (!part) {
+    if (!part_wanted)
         part =
             static_cast<const JobPart*>(slurm::load_part(job_part_file, job_part_symbol).entries);
-        // A job that was submitted runs, without its agent; its own srun has the options, too.
-        if (!part)
-            return spank_context() == S_CTX_REMOTE || std::getenv("SLURM_JOB_ID") ? ESPANK_SUCCESS
-                                                                                  : ESPANK_ERROR;
-    }
-    return part->take_option(index, value);
+    part_wanted = true;
+    const int rc = part ? part->take_option(index, value) : ESPANK_ERROR;
+    // A job that was submitted runs, without its agent: slurmstepd would only log the value that it
+    // took from the user's environment, line breaks and all. Its own srun has the options, too.
+    const bool submitted =
+        spank_context() == S_CTX_REMOTE || (!part && std::getenv("SLURM_JOB_ID"));
+    return submitted ? ESPANK_SUCCESS : rc;
 }
 
 // spank.h declares these without noexcept, so they cannot have it; nothing here throws.

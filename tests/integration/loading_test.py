@@ -26,8 +26,9 @@ CLIENTS = {
     "salloc": ["salloc", "--gpus=1", "true"],
 }
 # elf(5)
-_PT_DYNAMIC, _SHT_DYNSYM = 2, 11
-_DT_NULL, _DT_BIND_NOW = 0, 24
+_PT_LOAD, _PT_DYNAMIC, _SHT_DYNSYM = 1, 2, 11
+_DT_NULL, _DT_BIND_NOW, _DT_FLAGS = 0, 24, 30
+_DF_BIND_NOW = 8
 _STB_GLOBAL, _STB_WEAK = 1, 2
 
 
@@ -48,20 +49,31 @@ class SharedObject:
         new.write_bytes(self.data)
         new.rename(self.path)
 
-    def bind_now(self):
-        """One of the spare entries that ld leaves becomes DT_BIND_NOW."""
+    def segments(self, kind):
+        """(offset, length) in the file of each."""
         headers, = self.read("Q", 32)
         size, count = self.read("HH", 54)
-        for header in range(headers, headers + size * count, size):
-            if self.read("I", header)[0] != _PT_DYNAMIC:
-                continue
-            offset, = self.read("Q", header + 8)
-            length, = self.read("Q", header + 32)
+        return [(self.read("Q", header + 8)[0], self.read("Q", header + 32)[0])
+                for header in range(headers, headers + size * count, size) if self.read("I", header)[0] == kind]
+
+    def bind_now(self):
+        """One of the spare entries that ld leaves becomes DT_BIND_NOW."""
+        for offset, length in self.segments(_PT_DYNAMIC):
             tags = [self.read("q", entry)[0] for entry in range(offset, offset + length, 16)]
             end = tags.index(_DT_NULL)
             assert tags[end + 1] == _DT_NULL, f"{self.path} has no spare dynamic entry"
             struct.pack_into("<qQ", self.data, offset + 16 * end, _DT_BIND_NOW, 0)
         return self
+
+    def is_linked_now(self):
+        """By `ld -z now`."""
+        entries = [self.read("qQ", entry) for offset, length in self.segments(_PT_DYNAMIC) for entry in range(offset, offset + length, 16)]
+        return any(tag == _DT_FLAGS and value & _DF_BIND_NOW for tag, value in entries)
+
+    def cut_off(self):
+        """It ends before what is mapped does, as a file that is still being copied."""
+        offset, length = self.segments(_PT_LOAD)[-1]
+        del self.data[offset + length - 1:]
 
     def strengthen(self):
         """Undefined weak symbols become strong, but for those of the compiler's start-up code. Returns how many."""
@@ -168,7 +180,8 @@ class Loading(ClusterTest):
 
     def test_slurmctld_without_its_part_is_stock_slurm(self):
         for what, change, says in (
-                ("lacks a symbol", lambda part: part.rename(b"list_iterator_destroy", b"list_iterator_no_such"), "undefined symbol: list_iterator_no_such; it belongs"),
+                ("lacks a symbol", lambda part: part.rename(b"list_iterator_destroy", b"list_iterator_no_such"), "sluice_select.so cannot be loaded: .*undefined symbol: list_iterator_no_such.*: install"),
+                ("is cut off", lambda part: part.cut_off(), "sluice_select.so is cut off: install Sluice again"),
                 ("is of another build", lambda part: part.rename_build(), r"sluice_select.so is of \S+ for Slurm \S+ build, the plugin beside it of")):
             with self.subTest(what):
                 whole = SharedObject(self.folder / "sluice_select.so")
@@ -183,21 +196,54 @@ class Loading(ClusterTest):
         self.slurm.restart("slurmctld")
 
     def test_sbatch_without_its_part_refuses_the_options_alone(self):
-        part = SharedObject(self.folder / "sluice_spank.so")
-        self.addCleanup(part.save)
-        part.path.unlink()
-        refused = self.slurm.run(["sbatch", "--train-model=m", "-o", "/dev/null", "--wrap", "true"], check=False)
-        self.assertNotEqual(refused.returncode, 0)
-        self.assertRegex(refused.stderr, "sluice_spank.so: cannot open shared object file.*; it belongs beside the plugin: install Sluice again")
-        self.slurm.wait_job(self.slurm.sbatch(["-o", "/dev/null"], "srun true"))
+        def remove(part):
+            part.path.unlink()
+
+        def cut_off(part):
+            part.cut_off()
+            part.save()
+
+        for change, says in ((remove, r"cannot be loaded: .*sluice_spank.so: cannot open shared object file.*"), (cut_off, "is cut off")):
+            with self.subTest(change.__name__):
+                part = SharedObject(self.folder / "sluice_spank.so")
+                self.addCleanup(part.save)
+                change(SharedObject(part.path))
+                refused = self.slurm.run(["sbatch", "--train-model=m", "-o", "/dev/null", "--wrap", "true"], check=False)
+                self.assertGreater(refused.returncode, 0, "no signal")
+                self.assertRegex(refused.stderr, f"sluice_spank.so {says}: install Sluice again")
+                self.slurm.wait_job(self.slurm.sbatch(["-o", "/dev/null"], "srun true"))
+                part.save()
 
     def test_a_job_whose_node_lost_the_part_runs_without_an_agent(self):
         part = SharedObject(self.folder / "sluice_spank.so")
         self.addCleanup(part.save)
-        job = self.slurm.sbatch(["--hold", "--train-model=m", "-o", "/dev/null"], "srun true")
+        output = self.slurm.layout.jobs / "without"
+        job = self.slurm.sbatch(["--hold", "--train-model=m", "--train-gpus=1-2", "-o", str(output)], "srun echo a step")
         part.path.unlink()
         self.slurm.run(["scontrol", "release", str(job)])
         self.slurm.wait_job(job)
+        said = "sluice_spank.so cannot be loaded"
+        self.assertEqual([line for line in output.read_text(encoding="utf-8").splitlines() if said not in line], ["a step"])
+        for log in (output.read_text(encoding="utf-8"), "\n".join(re.findall(rf".*\[{job}.batch\].*", self.slurm.log("n1")))):
+            self.assertEqual(log.count(said), 1, "once a process")
+
+    def test_a_libsluice_of_another_build_is_refused(self):
+        """Where a function is missing, the linker would end the process at the call."""
+        libsluice = SharedObject(build_folder() / "common" / ".libs" / "libsluice.so.0")
+        name = re.search(rb"\0(_ZN6sluice13parse_options\w+)\0", bytes(libsluice.data))[1]
+        libsluice.rename(name, name.replace(b"options", b"nosuchs"))
+        libsluice.path = self.scratch / libsluice.path.name
+        libsluice.save()
+        part = SharedObject(self.folder / "sluice_spank.so")
+        self.addCleanup(part.save)
+        as_built = SharedObject(build_folder() / "plugins" / "spank" / ".libs" / "sluice_spank.so")
+        as_built.path = part.path
+        as_built.save()
+        refused = self.slurm.run(["sbatch", "--train-model=m", "-o", "/dev/null", "--wrap", "true"], env={"LD_LIBRARY_PATH": str(self.scratch)},
+                                 check=False)
+        self.assertRegex(refused.stderr, rf"error: sluice: sluice_spank.so cannot be loaded: .*undefined symbol: {name.decode()}: install Sluice again")
+        job_submit = SharedObject(build_folder() / "plugins" / "job_submit" / ".libs" / "job_submit_sluice.so")
+        self.assertTrue(job_submit.is_linked_now(), "Slurm itself loads it lazily")
 
     def test_a_missing_symbol_would_be_found(self):
         """The same client with a plugin that needs a function which nobody has: fine as it is, refused when it is marked."""

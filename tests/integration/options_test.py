@@ -299,6 +299,14 @@ class Unusual(OptionsTest):
                                 env={f"LARGE_{i}": "x" * 100000 for i in range(3)})
         self.slurm.wait_job(job)
 
+    def test_forged_in_the_environment(self):
+        """slurmstepd takes options from the environment of a job; it may write no line of the user's into the node's log."""
+        job = self.slurm.sbatch(["-w", "n1", "-o", "/dev/null"], "true", env={"_SLURM_SPANK_OPTION_sluice_train_model": "m\n[2026-01-01] error: FORGED"})
+        self.slurm.wait_job(job)
+        log = self.slurm.log("n1")
+        self.assertRegex(log, rf'\[{job}\.batch\] error: sluice: --train-model: "m\?\[2026-01-01\] error: FORGED" is no model name')
+        self.assertNotRegex(log, r"(?m)^\[2026-01-01\]")
+
     def test_updates(self):
         job = self.slurm.sbatch([*GOOD, "--gpus=2", "-o", "/dev/null", "-H"], "true", user="nobody")
         mark = self.slurm.job(job)["AdminComment"]
