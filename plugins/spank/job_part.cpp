@@ -57,7 +57,9 @@ int check_options() noexcept {
 void begin_task(spank_t context, int count, char** values) noexcept {
     guarded("slurm_spank_task_init", [&] {
         const Result<JobSpec> spec = parse_options(given());
-        if (!spec || !is_agents_task(context)) return;
+        if (!spec) return;
+        restore_variables(context);
+        if (!is_agents_task(context)) return;
         const Result<Arguments> arguments = parse_arguments(count, values);
         if (!arguments) slurm::log_error(arguments.error().message + "; going on without");
         launch_agent(context, arguments ? *arguments : *parse_arguments(0, nullptr), *spec);

@@ -21,12 +21,23 @@ namespace {
 
 // slurm.h: the step ids of a batch script and of an external step.
 constexpr std::uint32_t batch_step = 0xfffffffb;
+// Tells steps that the job has its agent. What begins with SLURM_ srun hands on whatever its
+// --export says.
+constexpr const char* agents_job = "SLURM_SLUICE_AGENT_JOB";
+// The files' variables are the user's to hand on; these are their copies for steps that lost them.
+constexpr const char* copies_of[][2] = {{answer_variable, "SLURM_SLUICE_CHECKPOINT_DONE"},
+                                        {emit_variable, "SLURM_SLUICE_EMIT"}};
 
 std::string environment_of(spank_t context, const char* name) {
     std::array<char, 4096> value{};
     if (spank_getenv(context, name, value.data(), static_cast<int>(value.size())) != ESPANK_SUCCESS)
         return {};
     return value.data();
+}
+
+bool has_agent(spank_t context) {
+    const std::string job = environment_of(context, agents_job);
+    return !job.empty() && job == environment_of(context, "SLURM_JOB_ID");
 }
 
 [[noreturn]] void become_agent(const std::vector<char*>& command,
@@ -84,8 +95,15 @@ bool is_agents_task(spank_t context) {
     if (node != 0 || task != 0) return false;
     if (step == batch_step) return true;
     // Steps of a batch job have their agent beside the script.
-    return step == 0 && !environment_of(context, "SLURM_JOB_ID").empty() &&
-           environment_of(context, "SLUICE_AGENT_JOB") != environment_of(context, "SLURM_JOB_ID");
+    return step == 0 && !environment_of(context, "SLURM_JOB_ID").empty() && !has_agent(context);
+}
+
+void restore_variables(spank_t context) {
+    if (!has_agent(context)) return;
+    for (const auto& [name, copy] : copies_of) {
+        const std::string value = environment_of(context, copy);
+        if (!value.empty()) spank_setenv(context, name, value.c_str(), 0);
+    }
 }
 
 void launch_agent(spank_t context, const Arguments& arguments, const JobSpec& spec) {
@@ -100,7 +118,11 @@ void launch_agent(spank_t context, const Arguments& arguments, const JobSpec& sp
         return;
     }
     const std::string job = environment_of(context, "SLURM_JOB_ID");
-    spank_setenv(context, "SLUICE_AGENT_JOB", job.c_str(), 1);
+    spank_setenv(context, agents_job, job.c_str(), 1);
+    for (const auto& [name, copy] : copies_of) {
+        spank_unsetenv(context, name);
+        spank_unsetenv(context, copy);
+    }
     std::string restarts = environment_of(context, "SLURM_RESTART_COUNT");
     if (restarts.empty()) restarts = "0";
     if (const std::string folder = job_files_folder(getuid()); !folder.empty()) {
@@ -110,6 +132,10 @@ void launch_agent(spank_t context, const Arguments& arguments, const JobSpec& sp
         spank_setenv(context, answer_variable, answer_path(folder, name, restarts).c_str(), 1);
         if (const std::string emit = make_emit_file(folder, name, restarts == "0"); !emit.empty())
             spank_setenv(context, emit_variable, emit.c_str(), 1);
+    }
+    for (const auto& [name, copy] : copies_of) {
+        const std::string value = environment_of(context, name);
+        if (!value.empty()) spank_setenv(context, copy, value.c_str(), 1);
     }
 
     std::vector<std::string> words = {arguments.agent, "--pid=" + std::to_string(getpid()),

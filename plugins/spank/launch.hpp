@@ -23,6 +23,10 @@ Result<Arguments> parse_arguments(int count, char** values);
 /// 0 where there is none.
 bool is_agents_task(spank_t context);
 
+/// In a task whose job has its agent already: gives back the variables of job_files.hpp that
+/// `srun --export` dropped.
+void restore_variables(spank_t context);
+
 /// From slurm_spank_task_init, where privileges are already the user's: forks and executes the
 /// agent. It stays a child of the task, so that every proctrack plugin counts it to the job: it
 /// hears what the job is told, and it ends with it. An agent that cannot be started leaves the job

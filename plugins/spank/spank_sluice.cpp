@@ -2,6 +2,7 @@
 //
 // spank_sluice.so: Slurm's callbacks. A front, as plugins/slurm/part.hpp explains: it registers the
 // options, and a job that has none of them never sees the rest.
+#include <cstdio>
 #include <cstdlib>
 
 #include "common/jobspec/option_infos.hpp"
@@ -67,9 +68,29 @@ int slurm_spank_init(spank_t context, int, char**) {
     return ESPANK_SUCCESS;
 }
 
-int slurm_spank_init_post_opt(spank_t, int, char**) {
-    if (!part || spank_context() == S_CTX_REMOTE) return ESPANK_SUCCESS;
-    return part->check_options();
+/// In slurmstepd, where no option came: Slurm 22.05 loses those of a batch job under
+/// `sbatch --export=NONE`, but for the copies that sbatch made for the job's own srun.
+static void take_options_for_srun(spank_t context) noexcept {
+    char name[96];
+    char value[4096];  // longer than any legal one
+    int index = 0;
+    for (const OptionInfo& info : option_infos) {
+        const int length = std::snprintf(name, sizeof name, "SLURM_SPANK__SLURM_SPANK_OPTION_%s_%s",
+                                         plugin_name, info.name);
+        for (int i = 0; i < length; ++i)
+            if (name[i] == '-') name[i] = '_';
+        if (spank_getenv(context, name, value, sizeof value) == ESPANK_SUCCESS)
+            take_option(index, value, 1);
+        ++index;
+    }
+}
+
+int slurm_spank_init_post_opt(spank_t context, int, char**) {
+    if (spank_context() == S_CTX_REMOTE) {
+        if (!part_wanted) take_options_for_srun(context);
+        return ESPANK_SUCCESS;
+    }
+    return part ? part->check_options() : ESPANK_SUCCESS;
 }
 
 int slurm_spank_task_init(spank_t context, int count, char** values) {

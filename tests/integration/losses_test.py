@@ -83,6 +83,16 @@ class Losses(ClusterTest):
         job = self.submit(script, "--train-loss=state:%j.trainer_state.json", "-D", str(self.slurm.layout.jobs))
         self.assertEqual(self.wait_step(job, 50)["l"], 3.25)
 
+    def test_one_agent_and_its_files_whatever_is_exported(self):
+        """Under --export=NONE a job's script and its steps get little of the environment that says so."""
+        for batch in ("ALL", "NONE"):
+            for step in ("ALL", "NONE", "PATH"):
+                with self.subTest(batch=batch, step=step):
+                    loop = 'i=0; while i=$((i + 10)); do echo "{\\"step\\": $i, \\"loss\\": 1.5}" >> "$SLUICE_EMIT"; /bin/sleep 0.2; done'
+                    job = self.submit(f"PATH=/usr/bin:/bin\nsrun --export={step} /bin/sh -c '{loop}'", "--train-model=m", f"--export={batch}")
+                    self.assertEqual(self.wait_step(job, 50)["l"], 1.5)
+                    self.assertEqual(len(agents(self.slurm, job)), 2, "one that works, and who watches it")
+
     def test_an_agent_that_dies_is_started_once_more(self):
         job = self.submit('for i in $(seq 10 10 100000); do echo "step $i loss 2.5"; sleep 0.2; done', "--train-model=m")
         step = self.wait_step(job, 50)["k"]
