@@ -7,7 +7,8 @@ common_libsluice_la_SOURCES =
 common_libsluice_la_CPPFLAGS = $(CORE_CPPFLAGS)
 common_libsluice_la_CXXFLAGS = $(CORE_CXXFLAGS)
 common_libsluice_la_LIBADD = $(JANSSON_LIBS)
-common_libsluice_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 \
+# The version is in its name, for its interface is whatever its own plugins need: another's would be loaded and misunderstood.
+common_libsluice_la_LDFLAGS = $(AM_LDFLAGS) -release $(PACKAGE_VERSION) -version-info 0:0:0 \
 	-Wl,--version-script=$(srcdir)/common/libsluice.map
 if !SANITIZED
 common_libsluice_la_LDFLAGS += -Wl,-z,defs

@@ -58,7 +58,7 @@ class Between:
             folder.mkdir()
             for file, part in PLUGINS.items():
                 shutil.copy(build_folder() / "plugins" / part / ".libs" / file, folder)
-            for library in (build_folder() / "common" / ".libs").glob("libsluice.so.*"):
+            for library in (build_folder() / "common" / ".libs").glob("libsluice-*.so.*"):
                 shutil.copy(library, folder)
             shutil.copy(build_folder() / "plugins" / "spank" / ".libs" / "sluice-agent", folder)
         return folder
@@ -124,7 +124,7 @@ class Between:
         folder.mkdir()
         for file, part in PLUGINS.items():
             self.other("cp", f"{self.other_build}/plugins/{part}/.libs/{file}", folder)
-        self.other("sh", "-c", f"cp {self.other_build}/common/.libs/libsluice.so.0* {folder}/")
+        self.other("sh", "-c", f"cp {self.other_build}/common/.libs/libsluice-*.so.0* {folder}/")
         cluster = self.cluster(NODES, stock=True)
         (cluster.layout.etc / "plugstack.conf").write_text(f"optional {folder}/spank_sluice.so\n", encoding="utf-8")
         for words in (["srun", "--gpus=1", "echo", "it runs"], ["sbatch", "-o", "/dev/null", "--wait", "--wrap", "srun echo it runs"]):
