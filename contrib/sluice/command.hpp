@@ -2,7 +2,8 @@
 //
 // The subcommands of `sluice`. Each gets its own arguments (without "sluice NAME") and returns the
 // exit code: 0 done, 1 the thing asked for does not exist or cannot be, 2 wrong usage, 3 bad input
-// file, 4 Slurm not reachable. --help never reaches them: main.cpp answers it.
+// file, 4 Slurm not reachable or the output not written (main.cpp sees to that). --help never
+// reaches them: main.cpp answers it.
 #pragma once
 
 #include <cstdint>

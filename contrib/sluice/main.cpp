@@ -2,7 +2,10 @@
 //
 // sluice: finds the subcommand, answers --help and --version.
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <new>
 #include <span>
 
 #include "contrib/sluice/command.hpp"
@@ -140,7 +143,7 @@ void print_usage(std::FILE* out) {
     std::fputs(
         "\n`sluice SUBCOMMAND --help` lists its options.\n"
         "Exit codes: 0 done, 1 the thing asked for does not exist or cannot be, 2 wrong usage,\n"
-        "3 bad input file, 4 Slurm not reachable.\n",
+        "3 bad input file, 4 Slurm not reachable or the output not written.\n",
         out);
 }
 
@@ -177,6 +180,15 @@ int run(std::span<char*> words) {
     std::fprintf(stderr, "sluice: \"%s\" is no subcommand: write one of%s\n", name.c_str(),
                  known.c_str());
     return static_cast<int>(ErrorCode::usage);
+}
+
+/// Whoever keeps what is printed in a file has to hear that the disk is full.
+int with_all_printed(int code) {
+    errno = 0;
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+    std::fprintf(stderr, "sluice: the output could not be written%s%s\n", errno == 0 ? "" : ": ",
+                 errno == 0 ? "" : std::strerror(errno));
+    return code == 0 ? static_cast<int>(ErrorCode::unreachable) : code;
 }
 
 }  // namespace
@@ -241,5 +253,11 @@ int fail(const char* name, const Error& error) {
 }  // namespace sluice::cli
 
 int main(int count, char** words) {
-    return sluice::cli::run({words + 1, words + std::max(count, 1)});
+    try {
+        return sluice::cli::with_all_printed(
+            sluice::cli::run({words + 1, words + std::max(count, 1)}));
+    } catch (const std::bad_alloc&) {
+        std::fputs("sluice: there is not enough memory for this\n", stderr);
+        return static_cast<int>(sluice::ErrorCode::not_found);
+    }
 }
