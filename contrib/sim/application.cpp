@@ -16,7 +16,15 @@ namespace {
 
 constexpr int most_nodes = 4096;
 constexpr int most_gpus_on_node = 64;
+constexpr std::size_t most_placed_nodes = 64;
 constexpr double largest_batch = 1e9;
+// Beyond these nothing is a measurement, and sums and quotients need not be numbers.
+constexpr double least_step_s = 1e-9;
+constexpr double most_step_s = 1e9;
+constexpr double most_progress = 1e15;
+constexpr std::size_t most_epochs = 10000;
+constexpr double least_noise = 1e-100;
+constexpr double most_noise = 1e100;
 
 /// The placements of a table name neighbours in a ring: the smallest rotation stands for all.
 std::vector<int> smallest_rotation(std::vector<int> gpus) {
@@ -66,11 +74,11 @@ Result<StepTable> StepTable::read(const std::string& placements, const std::stri
             if (!value) return value.error();
             values[i] = *value;
         }
-        if (values[0] <= 0 || values[0] > largest_batch || values[1] <= 0 || values[2] < 0 ||
-            values[2] > values[1])
+        if (values[0] < 1 || values[0] > largest_batch || values[1] < least_step_s ||
+            values[1] > most_step_s || values[2] < 0 || values[2] > values[1])
             return {ErrorCode::bad_input,
                     csv.place(row) +
-                        ": a local batch above 0, at most 1e9, a step time above 0 "
+                        ": a local batch from 1 to 1e9, a step time from 1e-9 to 1e9 "
                         "and a sync time from 0 to the step time are needed"};
         return Row{values[0], {values[1], values[2]}};
     };
@@ -89,8 +97,12 @@ Result<StepTable> StepTable::read(const std::string& placements, const std::stri
                             "\": a digit from 1 to 9 for each node is needed"};
             gpus.push_back(digit - '0');
         }
-        if (gpus.empty())
-            return {ErrorCode::bad_input, measured->place(row) + ": placement is empty"};
+        if (gpus.empty() || gpus.size() > most_placed_nodes)
+            return {ErrorCode::bad_input,
+                    measured->place(row) + ": placement " +
+                        (gpus.empty() ? "is empty" : "\"" + printable(digits) + "\"") + ": 1 to " +
+                        std::to_string(most_placed_nodes) + " digits are needed"};
+        table.most_placed_nodes_ = std::max(table.most_placed_nodes_, gpus.size());
         const Result<Row> values = times(*measured, row, 1);
         if (!values) return values.error();
         table.placements_[smallest_rotation(gpus)].push_back(*values);
@@ -105,9 +117,10 @@ Result<StepTable> StepTable::read(const std::string& placements, const std::stri
             const auto gpus = parse_integer(large->text(row, 1));
             if (!nodes || !gpus || *nodes < 1 || *nodes > most_nodes || *gpus < *nodes ||
                 *gpus > *nodes * most_gpus_on_node)
-                return {ErrorCode::bad_input, large->place(row) +
-                                                  ": num_nodes from 1, num_replicas from "
-                                                  "num_nodes are needed"};
+                return {ErrorCode::bad_input,
+                        large->place(row) + ": num_nodes from 1 to " + std::to_string(most_nodes) +
+                            ", num_replicas from num_nodes to " +
+                            std::to_string(most_gpus_on_node) + " a node are needed"};
             const Result<Row> values = times(*large, row, 2);
             if (!values) return values.error();
             add(static_cast<int>(*nodes), static_cast<int>(*gpus), *values);
@@ -116,6 +129,7 @@ Result<StepTable> StepTable::read(const std::string& placements, const std::stri
     for (auto& [gpus, line] : table.placements_)
         std::sort(line.begin(), line.end(),
                   [](const Row& a, const Row& b) { return a.local_batch < b.local_batch; });
+    const int fewest_nodes = sums.begin()->first.first;
     for (const auto& [place, batches] : sums) {
         Line& line = table.by_nodes_[place.first][place.second];
         for (const auto& [local, sum] : batches)
@@ -125,7 +139,7 @@ Result<StepTable> StepTable::read(const std::string& placements, const std::stri
                 table.least_local_ == 0 ? local : std::min(table.least_local_, local);
             table.most_local_ = std::max(table.most_local_, local);
         };
-        if (place.first <= 4) {
+        if (place.first <= std::max(4, fewest_nodes)) {
             widen(line.front().local_batch);
             widen(line.back().local_batch);
         }
@@ -171,8 +185,10 @@ StepSeconds StepTable::at(std::span<const int> gpus_on_nodes, double local_batch
     std::vector<int> gpus;
     for (const int count : gpus_on_nodes)
         if (count > 0) gpus.push_back(count);
-    if (const auto found = placements_.find(smallest_rotation(gpus)); found != placements_.end())
-        return on_line(found->second, local_batch);
+    if (gpus.size() <= most_placed_nodes_) {
+        const auto found = placements_.find(smallest_rotation(gpus));
+        if (found != placements_.end()) return on_line(found->second, local_batch);
+    }
     const auto nodes = static_cast<double>(gpus.size());
     const double per_node = std::accumulate(gpus.begin(), gpus.end(), 0.0) / nodes;
     const auto [low, high, share] = around(by_nodes_, nodes);
@@ -188,21 +204,22 @@ Result<Application> Application::read(const std::string& name,
     Application application;
     application.name_ = name;
     application.options_ = options;
+    // A link to nowhere and what cannot be looked at are for the reader to complain of.
+    const auto is_there = [](const std::string& path) {
+        std::error_code error;
+        return fs::symlink_status(path, error).type() != fs::file_type::not_found;
+    };
     // where the first folder that has it keeps it; else where it should be
     const auto find = [&](const std::string& file) {
-        for (const std::string& folder : folders) {
-            std::error_code error;
-            if (std::string path = folder + "/" + name + "/" + file; fs::exists(path, error))
-                return path;
-        }
+        for (const std::string& folder : folders)
+            if (std::string path = folder + "/" + name + "/" + file; is_there(path)) return path;
         return folders.front() + "/" + name + "/" + file;
     };
     for (const std::string& type : types) {
         const std::string end = (type.empty() ? "" : "-" + type) + ".csv";
         const std::string scalability = find("scalability" + end);
-        std::error_code error;
         Result<StepTable> steps = StepTable::read(
-            find("placements" + end), fs::exists(scalability, error) ? scalability : std::string());
+            find("placements" + end), is_there(scalability) ? scalability : std::string());
         if (!steps) return steps.error();
         application.steps_.push_back(std::move(*steps));
     }
@@ -237,6 +254,7 @@ Status Application::read_curves(const std::string& folder) {
         files.push_back(each->path().filename().string());
     if (error && error != std::errc::no_such_file_or_directory)
         return Error{ErrorCode::unreachable, folder + ": " + error.message()};
+    std::sort(files.begin(), files.end());
     for (const std::string& file : files) {
         constexpr std::string_view prefix = "validation-";
         if (!file.starts_with(prefix) || !file.ends_with(".csv")) continue;
@@ -251,6 +269,13 @@ Status Application::read_curves(const std::string& folder) {
             CsvTable::read(folder + "/" + file, {"progress", "grad_sqr", "grad_var"});
         if (!csv) return csv.error();
         std::vector<Epoch>& curve = curves_[static_cast<double>(*batch)];
+        if (!curve.empty())
+            return Error{ErrorCode::bad_input, folder + "/" + file + ": a second file of batch " +
+                                                   std::to_string(*batch) + ", one is needed"};
+        if (csv->rows() > most_epochs)
+            return Error{ErrorCode::bad_input, csv->place(most_epochs) +
+                                                   ": a row for each epoch, at most " +
+                                                   std::to_string(most_epochs) + ", is needed"};
         for (std::size_t row = 0; row < csv->rows(); ++row) {
             std::array<double, 3> values{};
             for (std::size_t i = 0; i < values.size(); ++i) {
@@ -259,11 +284,16 @@ Status Application::read_curves(const std::string& folder) {
                 values[i] = *value;
             }
             const double before = curve.empty() ? 0 : curve.back().progress;
-            if (values[0] < before || values[1] < 0 || values[2] < 0 || values[1] + values[2] <= 0)
+            if (values[0] <= before || values[0] > most_progress)
+                return Error{
+                    ErrorCode::bad_input,
+                    csv->place(row) + ": progress has to rise, from above 0 to at most 1e15"};
+            if (values[1] < 0 || values[2] < 0 || values[1] > most_noise ||
+                values[2] > most_noise || values[1] + values[2] < least_noise)
                 return Error{ErrorCode::bad_input,
                              csv->place(row) +
-                                 ": progress has to rise, and grad_sqr and grad_var to be "
-                                 "0 or more, not both 0"};
+                                 ": grad_sqr and grad_var from 0 to 1e100, not both below 1e-100, "
+                                 "are needed"};
             curve.push_back({values[0], {values[1], values[2]}});
         }
         if (curve.empty())
@@ -288,8 +318,8 @@ std::vector<MeasuredStep> Application::measured(std::size_t type) const {
 }
 
 BatchLimits Application::limits(std::size_t type) const {
-    const double most =
-        options_.most_local_batch > 0 ? options_.most_local_batch : steps_[type].most_local_batch();
+    double most = steps_[type].most_local_batch();
+    if (options_.most_local_batch > 0) most = std::min(most, options_.most_local_batch);
     return {first_batch(), most_batch(), static_cast<int>(steps_[type].least_local_batch()),
             static_cast<int>(most)};
 }

@@ -8,7 +8,8 @@
 //     scalability*.csv    num_nodes,num_replicas,local_bsz,step_time,sync_time
 //     validation-B.csv    progress,iteration,metric,grad_sqr,grad_var     a row an epoch, batch B
 //
-// Times are seconds. Progress is counted in steps of the smallest batch that was measured.
+// Times are seconds. Progress is counted in steps of the smallest batch that was measured, and
+// rises in every epoch.
 #pragma once
 
 #include <algorithm>
@@ -63,6 +64,7 @@ class StepTable {
 
     std::map<std::vector<int>, Line> placements_;  // the smallest rotation
     std::map<int, std::map<int, Line>> by_nodes_;  // nodes, GPUs
+    std::size_t most_placed_nodes_ = 0;
     double least_local_ = 0;
     double most_local_ = 0;
 };
@@ -74,7 +76,7 @@ struct GradientNoise {
 
 /// What the tables do not say.
 struct ApplicationOptions {
-    double most_local_batch = 0;  ///< 0: as they do
+    double most_local_batch = 0;  ///< 0, or more than they say: as they do
     double slower = 1;            ///< factor on all step times
 };
 

@@ -17,47 +17,55 @@ Result<CsvTable> CsvTable::read(const std::string& path, const std::vector<std::
     table.text_ = std::move(*text);
     table.names_ = columns;
     const std::string_view all = table.text_;
+    constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+    std::vector<std::size_t> wanted;  // of `columns`, the index in a row
+    std::size_t width = 0;
     std::size_t line_number = 0;
-    for (std::size_t at = 0; at < all.size();) {
+    const auto wrong = [&](const std::string& what) {
+        return Error{ErrorCode::bad_input,
+                     path + ", line " + std::to_string(line_number) + ": " + what};
+    };
+    for (std::size_t at = all.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
+         at < all.size();) {
         const std::size_t end = std::min(all.find('\n', at), all.size());
         const std::string_view line = trim(all.substr(at, end - at));
-        const auto begin = static_cast<std::size_t>(line.data() - all.data());
         at = end + 1;
         ++line_number;
         if (line.empty()) continue;
+        if (line.size() > max_line_bytes)
+            return wrong("longer than " + std::to_string(max_line_bytes) + " bytes");
+        if (line.find('\0') != std::string_view::npos)
+            return wrong("a zero byte, text is needed: " + printable(line));
         const std::vector<std::string_view> cells = split(line, ',');
-        if (table.width_ == 0) {
-            table.width_ = cells.size();
+        if (width == 0) {
+            width = cells.size();
             for (const std::string& name : columns) {
-                const auto found =
-                    std::find_if(cells.begin(), cells.end(),
-                                 [&](std::string_view cell) { return trim(cell) == name; });
+                const auto is_it = [&](std::string_view cell) { return trim(cell) == name; };
+                const auto found = std::find_if(cells.begin(), cells.end(), is_it);
                 if (found == cells.end())
-                    return {ErrorCode::bad_input, path + ", line " + std::to_string(line_number) +
-                                                      ": the header has no column \"" + name +
-                                                      "\": " + printable(line)};
-                table.columns_.push_back(static_cast<std::size_t>(found - cells.begin()));
+                    return wrong("the header has no column \"" + name + "\": " + printable(line));
+                if (std::find_if(found + 1, cells.end(), is_it) != cells.end())
+                    return wrong("the header has two columns \"" + name + "\": " + printable(line));
+                wanted.push_back(static_cast<std::size_t>(found - cells.begin()));
             }
             continue;
         }
-        if (cells.size() != table.width_)
-            return {ErrorCode::bad_input,
-                    path + ", line " + std::to_string(line_number) + ": " +
-                        std::to_string(cells.size()) + " cells where the header has " +
-                        std::to_string(table.width_) + ": " + printable(line)};
-        std::size_t cell_at = begin;
-        for (const std::string_view cell : cells) {
-            table.cells_.push_back({cell_at, cell.size()});
-            cell_at += cell.size() + 1;
+        if (cells.size() != width)
+            return wrong(std::to_string(cells.size()) + " cells where the header has " +
+                         std::to_string(width) + ": " + printable(line));
+        for (const std::size_t column : wanted) {
+            const std::string_view cell = cells[column];
+            table.cells_.push_back(
+                {static_cast<std::size_t>(cell.data() - all.data()), cell.size()});
         }
         table.lines_.push_back(line_number);
     }
-    if (table.width_ == 0) return {ErrorCode::bad_input, path + ": is empty, a header is needed"};
+    if (width == 0) return {ErrorCode::bad_input, path + ": is empty, a header is needed"};
     return table;
 }
 
 std::string_view CsvTable::text(std::size_t row, std::size_t column) const {
-    const Cell& cell = cells_[row * width_ + columns_[column]];
+    const Cell& cell = cells_[row * names_.size() + column];
     return trim(std::string_view(text_).substr(cell.begin, cell.size));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // A file of comma-separated values with a header, as the public traces are: no quotes, no escapes.
+// Line ends of either kind and a byte order mark are as good as none.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +15,20 @@ namespace sluice::sim {
 
 class CsvTable {
   public:
-    static constexpr std::size_t max_bytes = std::size_t{256} << 20;
+    static constexpr std::size_t max_bytes = std::size_t{64} << 20;
+    static constexpr std::size_t max_line_bytes = 65536;
 
     /// not_found or unreachable for a file that cannot be read; bad_input with file and line for a
-    /// row of another width than the header, and for one of `columns` that the header lacks.
+    /// row of another width than the header, one of `columns` that the header lacks or has twice,
+    /// and what is no text.
     static Result<CsvTable> read(const std::string& path, const std::vector<std::string>& columns);
 
-    std::size_t rows() const { return columns_.empty() ? 0 : cells_.size() / width_; }
+    std::size_t rows() const { return lines_.size(); }
     /// `column` counts those that were asked for.
     std::string_view text(std::size_t row, std::size_t column) const;
     /// bad_input with file, line and column for what is no finite number.
     Result<double> number(std::size_t row, std::size_t column) const;
+    std::size_t line(std::size_t row) const { return lines_[row]; }
     /// "FILE, line N": where a row stands.
     std::string place(std::size_t row) const;
 
@@ -32,13 +36,11 @@ class CsvTable {
     std::string path_;
     std::string text_;
     std::vector<std::string> names_;
-    std::vector<std::size_t> columns_;  // of those asked for, the index in a row
-    std::size_t width_ = 0;
     struct Cell {
         std::size_t begin = 0;
         std::size_t size = 0;
     };
-    std::vector<Cell> cells_;
+    std::vector<Cell> cells_;  // of the columns that were asked for, row by row
     std::vector<std::size_t> lines_;
 };
 

@@ -71,8 +71,9 @@ Result<SimulationResult> simulate(const std::vector<WorkloadJob>& workload,
             now = std::max(now, rounds * options.round_s);
         }
         if (now > workload.back().arrival_s + options.longest_s)
-            return {ErrorCode::not_found, std::to_string(active.size()) + " jobs are not over " +
-                                              format_number(options.longest_s) +
+            return {ErrorCode::not_found, std::to_string(active.size()) +
+                                              (active.size() == 1 ? " job is" : " jobs are") +
+                                              " not over " + format_number(options.longest_s) +
                                               " s after the last has come"};
         for (const std::size_t number : active) {
             ActiveJob& job = jobs[number];
@@ -105,8 +106,13 @@ Result<SimulationResult> simulate(const std::vector<WorkloadJob>& workload,
                             0,
                             false});
             ActiveJob& job = jobs.back();
-            job.limit_s =
-                options.limit_factor * duration_as_asked(job.training, asked, nodes.front().gpus);
+            const double seconds = duration_as_asked(job.training, asked, nodes.front().gpus);
+            if (!(seconds <= options.longest_job_s))
+                return {ErrorCode::not_found,
+                        "job " + printable(asked.name) + " would take " + format_number(seconds) +
+                            " s as it was asked for, " + format_number(options.longest_job_s) +
+                            " s are the most that is simulated"};
+            job.limit_s = options.limit_factor * seconds;
         }
         if (active.empty()) continue;
 

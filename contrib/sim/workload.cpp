@@ -21,24 +21,33 @@ Result<std::vector<WorkloadJob>> read_workload(const std::string& path) {
     std::vector<WorkloadJob> jobs;
     jobs.reserve(csv->rows());
     for (std::size_t row = 0; row < csv->rows(); ++row) {
-        std::array<double, 3> values{};  // time, num_replicas, batch_size
-        constexpr std::array<std::size_t, 3> columns{1, 3, 4};
-        for (std::size_t i = 0; i < columns.size(); ++i) {
-            const Result<double> value = csv->number(row, columns[i]);
+        struct Number {
+            std::size_t column;
+            double least;
+            double most;
+            const char* needed;
+            double value = 0;
+        };
+        std::array<Number, 3> numbers{
+            {{1, 0, 1e9, "time: seconds from 0 to 1e9 are needed, counted from the beginning"},
+             {3, 1, 65536, "num_replicas: a whole number from 1 to 65536 is needed"},
+             {4, 0, 1e9, "batch_size: a number from 0 to 1e9 is needed"}}};
+        for (Number& number : numbers) {
+            const Result<double> value = csv->number(row, number.column);
             if (!value) return value.error();
-            values[i] = *value;
+            number.value = *value;
+            if (*value < number.least || *value > number.most ||
+                (number.column == 3 && *value != std::floor(*value)))
+                return {ErrorCode::bad_input, csv->place(row) + ": \"" +
+                                                  printable(csv->text(row, number.column)) +
+                                                  "\" is no " + number.needed};
         }
-        const auto [arrival, gpus, batch] = values;
-        if (arrival < 0 || arrival > 1e9 || gpus < 1 || gpus > 65536 || gpus != std::floor(gpus) ||
-            batch < 0 || batch > 1e9)
-            return {ErrorCode::bad_input,
-                    csv->place(row) +
-                        ": time and batch_size from 0 and num_replicas from 1 to "
-                        "65536 are needed"};
+        const auto& [arrival, gpus, batch] = numbers;
         if (csv->text(row, 2).empty())
             return {ErrorCode::bad_input, csv->place(row) + ": application is empty"};
-        jobs.push_back({std::string(csv->text(row, 0)), 0, arrival, std::string(csv->text(row, 2)),
-                        static_cast<int>(gpus), batch});
+        jobs.push_back({std::string(csv->text(row, 0)), 0, arrival.value,
+                        std::string(csv->text(row, 2)), static_cast<int>(gpus.value), batch.value,
+                        csv->line(row)});
     }
     if (jobs.empty()) return {ErrorCode::bad_input, path + ": has no jobs"};
     std::stable_sort(jobs.begin(), jobs.end(), [](const WorkloadJob& a, const WorkloadJob& b) {

@@ -18,8 +18,9 @@ struct WorkloadJob {
     std::size_t number = 0;  ///< in order of arrival
     double arrival_s = 0;
     std::string application;
-    int gpus = 1;      ///< what a person would have asked for
-    double batch = 0;  ///< and set; 0: not said
+    int gpus = 1;          ///< what a person would have asked for
+    double batch = 0;      ///< and set; 0: not said
+    std::size_t line = 0;  ///< of the file
 };
 
 /// What the job was set to, else the first batch that its application was measured with.

@@ -8,6 +8,7 @@
 #include "common/allocator/fifo.hpp"
 #include "common/allocator/las.hpp"
 #include "common/allocator/optimus.hpp"
+#include "contrib/sim/csv_table.hpp"
 #include "contrib/sim/knowledge.hpp"
 #include "contrib/sim/simulation.hpp"
 #include "contrib/sim/stock_starts.hpp"
@@ -133,7 +134,7 @@ TEST_F(SimTest, TablesThatAreWrongSayWhere) {
     EXPECT_EQ(message_of_reading(),
               "/app/placements.csv, line 3: step_time is \"x\": a number is needed");
     write("placements.csv", "placement,local_bsz,step_time,sync_time\n1,8,1.0,2.0\n");
-    EXPECT_NE(message_of_reading().find("line 2: a local batch above 0"), std::string::npos);
+    EXPECT_NE(message_of_reading().find("line 2: a local batch from 1 to 1e9"), std::string::npos);
     write("placements.csv", "placement,local_bsz,step_time,sync_time\n1a,8,1.0,0.0\n");
     EXPECT_NE(message_of_reading().find("line 2: placement \"1a\""), std::string::npos);
     write("placements.csv", "placement,local_bsz,step_time\n1,8,1.0\n");
@@ -147,11 +148,93 @@ TEST_F(SimTest, TablesThatAreWrongSayWhere) {
     write("validation-8.csv", "progress,grad_sqr,grad_var\n100,1,1\n90,1,1\n");
     EXPECT_NE(message_of_reading().find("line 3: progress has to rise"), std::string::npos);
     write("validation-8.csv", epochs_of_8);
+    write("validation-08.csv", epochs_of_8);
+    EXPECT_NE(message_of_reading().find("/app/validation-8.csv: a second file of batch 8"),
+              std::string::npos);
+    std::filesystem::remove(folder_.path() + "/app/validation-08.csv");
     write("validation-99999999999.csv", epochs_of_8);
     EXPECT_NE(message_of_reading().find("a batch from 1 to 1e9"), std::string::npos);
     std::filesystem::remove(folder_.path() + "/app/validation-99999999999.csv");
     write("validation-many.csv", epochs_of_8);
     EXPECT_NE(message_of_reading().find("validation-BATCH.csv"), std::string::npos);
+}
+
+TEST_F(SimTest, WhatNoMeasurementCanBeIsRefused) {
+    const std::string header = "placement,local_bsz,step_time,sync_time\n";
+    for (const char* wrong : {"1,0.5,1,0\n", "1,8,1e308,0\n", "1,8,1e-320,0\n"}) {
+        write("placements.csv", header + wrong);
+        EXPECT_NE(message_of_reading().find("line 2: a local batch from 1 to 1e9, a step time"),
+                  std::string::npos)
+            << wrong;
+    }
+    write("placements.csv", header + std::string(65, '1') + ",8,1,0\n");
+    EXPECT_NE(message_of_reading().find("\": 1 to 64 digits are needed"), std::string::npos);
+    write("placements.csv", placements);
+    for (const char* wrong : {"0,1,1\n", "1e16,1,1\n"}) {
+        write("validation-8.csv", std::string("progress,grad_sqr,grad_var\n") + wrong);
+        EXPECT_NE(message_of_reading().find("line 2: progress has to rise, from above 0"),
+                  std::string::npos)
+            << wrong;
+    }
+    for (const char* wrong : {"1,0,0\n", "1,-1,2\n", "1,1e308,1e308\n", "1,0,5e-324\n"}) {
+        write("validation-8.csv", std::string("progress,grad_sqr,grad_var\n") + wrong);
+        EXPECT_NE(message_of_reading().find("line 2: grad_sqr and grad_var from 0 to 1e100"),
+                  std::string::npos)
+            << wrong;
+    }
+    write("validation-8.csv", epochs_of_8);
+    std::filesystem::remove(folder_.path() + "/app/scalability.csv");
+    EXPECT_EQ(message_of_reading(), "") << "it may be missing";
+    std::filesystem::create_symlink("nowhere", folder_.path() + "/app/scalability.csv");
+    EXPECT_NE(message_of_reading().find("/app/scalability.csv: No such file"), std::string::npos)
+        << "a link is there";
+}
+
+TEST_F(SimTest, LocalBatchesOfLargePlacementsAlone) {
+    // None of four nodes or fewer: these tell how a batch is split all the same.
+    write("placements.csv",
+          "placement,local_bsz,step_time,sync_time\n111111,4,1,0\n111111,16,2,0\n");
+    std::filesystem::remove(folder_.path() + "/app/scalability.csv");
+    const auto application = read();
+    ASSERT_TRUE(application) << application.error().message;
+    EXPECT_EQ(application->limits(0).least_local, 4);
+    EXPECT_EQ(application->limits(0).most_local, 16);
+    const auto limited = Application::read("app", {folder_.path()}, {""}, {1000, 1});
+    ASSERT_TRUE(limited);
+    EXPECT_EQ(limited->limits(0).most_local, 16) << "no more than was measured";
+}
+
+TEST_F(SimTest, AJobOnThousandsOfNodesIsLookedUpAtOnce) {
+    const auto application = read();
+    ASSERT_TRUE(application);
+    // Were all rotations compared, it would be minutes.
+    const std::vector<int> gpus(65536, 1);
+    for (int i = 0; i < 100; ++i) {
+        EXPECT_DOUBLE_EQ(application->steps(0).at(gpus, 8).step, 2.0);
+    }
+}
+
+TEST_F(SimTest, TablesAreText) {
+    const auto read_text = [&](const std::string& text) {
+        const auto table = CsvTable::read(folder_.write("t.csv", text), {"b", "a"});
+        if (!table) return table.error().message.substr(folder_.path().size());
+        std::string out;
+        for (std::size_t row = 0; row < table->rows(); ++row)
+            out += std::string(table->text(row, 0)) + "|" + std::string(table->text(row, 1)) + ";";
+        return out;
+    };
+    EXPECT_EQ(read_text("\xef\xbb\xbf"
+                        "a,x,b\r\n1,2, 3 \r\n\r\n4,,6"),
+              "3|1;6|4;")
+        << "a byte order mark, CRLF, blank lines, no line end";
+    EXPECT_EQ(read_text("a,b,a\n1,2,3\n"),
+              "/t.csv, line 1: the header has two columns \"a\": a,b,a");
+    EXPECT_EQ(read_text("a,b,x,x\n1,2,3,4\n"), "2|1;") << "what is not asked for may be twice";
+    EXPECT_EQ(read_text(std::string("a,b\n1,2\0\n", 9)),
+              "/t.csv, line 2: a zero byte, text is needed: 1,2?");
+    EXPECT_EQ(read_text("a,b\n" + std::string(65537, ',') + "\n"),
+              "/t.csv, line 2: longer than 65536 bytes");
+    EXPECT_EQ(read_text("\xef\xbb\xbf\n"), "/t.csv: is empty, a header is needed");
 }
 
 TEST_F(SimTest, WorkloadsAreSortedByArrivalAndChecked) {
@@ -165,6 +248,7 @@ TEST_F(SimTest, WorkloadsAreSortedByArrivalAndChecked) {
     EXPECT_EQ((*jobs)[0].name, "soon");
     EXPECT_EQ((*jobs)[1].gpus, 2);
     EXPECT_DOUBLE_EQ((*jobs)[1].batch, 16);
+    EXPECT_EQ((*jobs)[1].line, 2u);
     for (const char* wrong :
          {"a,-1,app,1,8\n", "a,1,app,0,8\n", "a,1,app,1.5,8\n", "a,1,,1,8\n", "a,nan,app,1,8\n",
           "a,1,app,1,-8\n", "a,1,app,1,1e300\n", "a,1e300,app,1,8\n", ""}) {
@@ -172,6 +256,11 @@ TEST_F(SimTest, WorkloadsAreSortedByArrivalAndChecked) {
         ASSERT_FALSE(refused) << wrong;
         EXPECT_EQ(refused.error().code, ErrorCode::bad_input);
     }
+    EXPECT_EQ(read_text("a,1700000000,app,1,8\n").error().message.substr(folder_.path().size()),
+              "/jobs.csv, line 2: \"1700000000\" is no time: seconds from 0 to 1e9 are needed, "
+              "counted from the beginning");
+    EXPECT_NE(read_text("a,1,app,1.5,8\n").error().message.find("\"1.5\" is no num_replicas"),
+              std::string::npos);
 }
 
 TEST(StockStartsTest, LaterJobsStartWhereTheyDelayNobody) {
@@ -275,6 +364,14 @@ TEST_F(SimTest, WhatCannotBeSimulatedIsSaid) {
         simulate({job("a", 0, 1)}, {*application}, {{1, 2, 0}}, FifoPolicy(), knowledge, options);
     ASSERT_FALSE(endless);
     EXPECT_EQ(endless.error().code, ErrorCode::not_found);
+    EXPECT_EQ(endless.error().message, "1 job is not over 100 s after the last has come");
+    // 200 s, said at once and not after the years until the next one comes
+    options.longest_job_s = 150;
+    const auto too_long = simulate({job("a", 0, 1), job("b", 9e8, 1)}, {*application}, {{1, 2, 0}},
+                                   FifoPolicy(), knowledge, options);
+    ASSERT_FALSE(too_long);
+    EXPECT_EQ(too_long.error().message,
+              "job a would take 200 s as it was asked for, 150 s are the most that is simulated");
 }
 
 }  // namespace
