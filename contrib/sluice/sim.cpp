@@ -56,9 +56,43 @@ Result<std::map<std::string, double>> by_application(const Options& options, con
                          "\": " + (others ? "NUMBER or " : "") + "APPLICATION=NUMBER, from " +
                          format_number(least) + " to " + format_number(most) +
                          ", more of them behind commas, is needed");
-        values[named ? std::string(each.substr(0, equals)) : std::string()] = *value;
+        const std::string application(named ? each.substr(0, equals) : std::string_view());
+        if (!values.emplace(application, *value).second)
+            return usage(std::string(name) + ": " +
+                         (named ? printable(application) : "a number without an application") +
+                         " is there twice");
     }
     return values;
+}
+
+/// The policies that are to be tried, each once.
+Result<std::vector<std::string>> policies_of(const Options& options) {
+    std::vector<std::string> policies;
+    const std::string text = options.value("--policy", "fifo,sluice");
+    for (const std::string_view name : split(text, ',')) {
+        const std::vector<std::string_view> known = split(policies_known, ',');
+        if (std::none_of(known.begin(), known.end(),
+                         [&](std::string_view each) { return trim(each) == name; }))
+            return usage("\"" + printable(name) + "\" is no policy: write one of " +
+                         policies_known);
+        if (std::find(policies.begin(), policies.end(), name) != policies.end())
+            return usage("--policy: " + std::string(name) + " is there twice");
+        policies.emplace_back(name);
+    }
+    return policies;
+}
+
+/// What can be said against a job as soon as the tables are read; empty: nothing.
+std::string wrong_with(const WorkloadJob& job, const Application& application) {
+    const double batch = batch_of(job, application.first_batch());
+    if (batch < application.first_batch() || batch > application.most_batch())
+        return "batch_size " + format_number(batch) + ": " + application.name() +
+               " was measured with " + format_number(application.first_batch()) + " to " +
+               format_number(application.most_batch());
+    if (batch < job.gpus)
+        return gpus_text(job.gpus) + " for a batch of " + format_number(batch) +
+               ": a sample for each is needed";
+    return {};
 }
 
 /// "6x4,2x8:dgx": nodes x GPUs, and the type in the names of the tables.
@@ -80,11 +114,11 @@ Result<Cluster> cluster_of(const std::string& text) {
             times < colon ? parse_integer(each.substr(times + 1, colon - times - 1)).value_or(0)
                           : 0;
         const std::string type(colon < each.size() ? each.substr(colon + 1) : "");
-        if (count < 1 || count > 1'000'000 || gpus < 1 || gpus > 64 ||
+        if (count < 1 || count > 65536 || gpus < 1 || gpus > 64 ||
             type.find('/') != std::string::npos || cluster.types.size() == 16)
             return usage("--cluster \"" + printable(text) +
                          "\": NODESxGPUS or NODESxGPUS:TYPE, at most 16 of them behind commas, "
-                         "nodes from 1 to 1000000 and GPUs from 1 to 64, are needed");
+                         "nodes from 1 to 65536 and GPUs from 1 to 64, are needed");
         const auto known = std::find(cluster.types.begin(), cluster.types.end(), type);
         const auto number = static_cast<std::size_t>(known - cluster.types.begin());
         if (known == cluster.types.end()) cluster.types.push_back(type);
@@ -213,16 +247,26 @@ Status read_files(const Options& given, Setting& setting) {
     if (!most_local) return most_local.error();
     const auto slower = by_application(given, "--slower", 0.01, 100, true);
     if (!slower) return slower.error();
-    auto workload = read_workload(given.value("--workload"));
+    const std::string path = given.value("--workload");
+    auto workload = read_workload(path);
     if (!workload) return Error{ErrorCode::bad_input, workload.error().message};
     setting.workload = std::move(*workload);
+    const auto wrong = [&](const WorkloadJob& job, const std::string& what) {
+        return Error{ErrorCode::bad_input,
+                     path + ", line " + std::to_string(job.line) + ": " + what};
+    };
     std::set<std::string> names;
     for (const WorkloadJob& job : setting.workload) {
         if (job.gpus > setting.cluster.gpus)
-            return Error{ErrorCode::bad_input, "job " + printable(job.name) + " asks for " +
-                                                   gpus_text(job.gpus) + ", the cluster has " +
-                                                   std::to_string(setting.cluster.gpus)};
-        names.insert(job.application);
+            return wrong(job, "job " + printable(job.name) + " asks for " + gpus_text(job.gpus) +
+                                  ", the cluster has " + std::to_string(setting.cluster.gpus));
+        const std::string& name = job.application;
+        if (name.find('/') != std::string::npos || name.starts_with('.') || name.size() > 255 ||
+            std::any_of(name.begin(), name.end(),
+                        [](char c) { return (c >= 0 && c < 32) || c == 127; }))
+            return wrong(job,
+                         "application \"" + printable(name) + "\": the name of a folder is needed");
+        names.insert(name);
     }
     std::vector<std::string> folders;
     const std::string profiles = given.value("--profiles");
@@ -244,13 +288,23 @@ Status read_files(const Options& given, Setting& setting) {
         }
     }
     for (const std::string& name : names) {
-        if (name.find('/') != std::string::npos || name.starts_with('.'))
-            return Error{ErrorCode::bad_input,
-                         "application \"" + printable(name) + "\": the name of a folder is needed"};
         auto application = Application::read(name, folders, setting.cluster.types,
                                              {of(*most_local, name, 0), of(*slower, name, 1)});
         if (!application) return Error{ErrorCode::bad_input, application.error().message};
+        for (std::size_t type = 0; type < application->types(); ++type)
+            if (const int least = application->limits(type).least_local;
+                of(*most_local, name, 1e9) < least)
+                return usage("--most-local-batch " + name + "=" +
+                             format_number(of(*most_local, name, 0)) +
+                             ": the least that was measured is " + std::to_string(least));
         setting.applications.push_back(std::move(*application));
+    }
+    for (const WorkloadJob& job : setting.workload) {
+        const auto application =
+            std::find_if(setting.applications.begin(), setting.applications.end(),
+                         [&](const Application& each) { return each.name() == job.application; });
+        if (const std::string what = wrong_with(job, *application); !what.empty())
+            return wrong(job, "job " + printable(job.name) + ": " + what);
     }
     return {};
 }
@@ -262,17 +316,20 @@ Result<std::vector<Run>> run_all(const Options& given) {
     auto cluster = cluster_of(given.value("--cluster"));
     if (!cluster) return cluster.error();
     setting.cluster = std::move(*cluster);
-    const Result<double> round = number_of(given, "--round", setting.options.round_s, 1, 1e7);
+    const Result<double> round = number_of(given, "--round", setting.options.round_s, 1, 86400);
     if (!round) return round.error();
     setting.options.round_s = *round;
-    auto restart = by_application(given, "--restart", 0, 1e7, true);
+    auto restart = by_application(given, "--restart", 0, 86400, true);
     if (!restart) return restart.error();
     if (const auto others = restart->extract("")) setting.options.restart_s = others.mapped();
     setting.options.restart_of_s = std::move(*restart);
     const auto most_gpus = by_application(given, "--most-gpus", 1, 1e6, true);
     if (!most_gpus) return most_gpus.error();
-    for (const auto& [name, gpus] : *most_gpus)
+    for (const auto& [name, gpus] : *most_gpus) {
+        if (gpus != std::floor(gpus))
+            return usage("--most-gpus \"" + format_number(gpus) + "\": a whole number is needed");
         setting.learned.most_gpus[name] = static_cast<int>(gpus);
+    }
     setting.learned.most_gpus.emplace("", setting.cluster.gpus);
     if (given.value("--size-error") == "unknown") {
         setting.learned.size_error = -1;
@@ -286,17 +343,20 @@ Result<std::vector<Run>> run_all(const Options& given) {
     setting.malleable = *malleable;
     const auto seed = number_of(given, "--seed", 1, 0, 1e9);
     if (!seed) return seed.error();
+    if (*seed != std::floor(*seed))
+        return usage("--seed \"" + format_number(*seed) + "\": a whole number is needed");
     setting.learned.seed = static_cast<std::uint32_t>(*seed);
     setting.learned.exact_steps = given.has("--exact-steps");
     setting.learned.doubling = given.has("--doubling");
+    const auto policies = policies_of(given);
+    if (!policies) return policies.error();
     if (const Status read = read_files(given, setting); !read) return read.error();
 
     std::vector<Run> runs;
-    const std::string policies = given.value("--policy", "fifo,sluice");
-    for (const std::string_view policy : split(policies, ',')) {
-        auto result = run_policy(std::string(policy), setting);
-        if (!result) return result.error();
-        runs.push_back({std::string(policy), std::move(*result)});
+    for (const std::string& policy : *policies) {
+        auto result = run_policy(policy, setting);
+        if (!result) return Error{result.error().code, policy + ": " + result.error().message};
+        runs.push_back({policy, std::move(*result)});
     }
     return runs;
 }
