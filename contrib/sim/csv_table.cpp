@@ -55,8 +55,8 @@ Result<CsvTable> CsvTable::read(const std::string& path, const std::vector<std::
                          std::to_string(width) + ": " + printable(line));
         for (const std::size_t column : wanted) {
             const std::string_view cell = cells[column];
-            table.cells_.push_back(
-                {static_cast<std::size_t>(cell.data() - all.data()), cell.size()});
+            table.cells_.push_back({static_cast<std::uint32_t>(cell.data() - all.data()),
+                                    static_cast<std::uint32_t>(cell.size())});
         }
         table.lines_.push_back(line_number);
     }

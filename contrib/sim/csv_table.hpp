@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,9 +37,9 @@ class CsvTable {
     std::string path_;
     std::string text_;
     std::vector<std::string> names_;
-    struct Cell {
-        std::size_t begin = 0;
-        std::size_t size = 0;
+    struct Cell {  // there may be millions
+        std::uint32_t begin = 0;
+        std::uint32_t size = 0;
     };
     std::vector<Cell> cells_;  // of the columns that were asked for, row by row
     std::vector<std::size_t> lines_;

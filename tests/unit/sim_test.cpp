@@ -182,6 +182,11 @@ TEST_F(SimTest, WhatNoMeasurementCanBeIsRefused) {
                   std::string::npos)
             << wrong;
     }
+    std::string many = "progress,grad_sqr,grad_var\n";
+    for (int i = 1; i <= 10001; ++i) many += std::to_string(i) + ",1,1\n";
+    write("validation-8.csv", many);
+    EXPECT_NE(message_of_reading().find("line 10002: a row for each epoch, at most 10000"),
+              std::string::npos);
     write("validation-8.csv", epochs_of_8);
     std::filesystem::remove(folder_.path() + "/app/scalability.csv");
     EXPECT_EQ(message_of_reading(), "") << "it may be missing";
