@@ -270,7 +270,11 @@ Status read_files(const Options& given, Setting& setting) {
     }
     std::vector<std::string> folders;
     const std::string profiles = given.value("--profiles");
-    for (const std::string_view folder : split(profiles, ':')) folders.emplace_back(folder);
+    for (const std::string_view folder : split(profiles, ':')) {
+        if (folder.empty())
+            return usage("--profiles \"" + printable(profiles) + "\": a folder without a name");
+        folders.emplace_back(folder);
+    }
     const auto of = [](const std::map<std::string, double>& values, const std::string& name,
                        double otherwise) {
         for (const std::string& key : {name, std::string()})
