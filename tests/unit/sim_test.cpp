@@ -215,7 +215,7 @@ TEST_F(SimTest, AJobOnThousandsOfNodesIsLookedUpAtOnce) {
     // Were all rotations compared, it would be minutes.
     const std::vector<int> gpus(65536, 1);
     for (int i = 0; i < 100; ++i) {
-        EXPECT_DOUBLE_EQ(application->steps(0).at(gpus, 8).step, 2.0);
+        EXPECT_DOUBLE_EQ(application->step(0, gpus, 8).step, 2.0);
     }
 }
 
