@@ -27,6 +27,7 @@ tests_unit_unit_tests_SOURCES = \
 	tests/unit/step_time_test.cpp \
 	tests/unit/allocator_test.cpp \
 	tests/unit/packing_test.cpp \
+	tests/unit/remaining_work_test.cpp \
 	tests/unit/report_test.cpp \
 	tests/unit/sim_test.cpp \
 	tests/unit/store_test.cpp \

@@ -20,9 +20,13 @@ common_libsluice_la_SOURCES += \
 	common/allocator/progress.hpp \
 	common/allocator/shape_speeds.cpp \
 	common/allocator/shape_speeds.hpp \
+	common/allocator/size_plan.cpp \
+	common/allocator/size_plan.hpp \
 	common/allocator/sluice.cpp \
 	common/allocator/sluice.hpp \
 	common/allocator/srtf.cpp \
 	common/allocator/srtf.hpp \
+	common/allocator/steps_forecast.cpp \
+	common/allocator/steps_forecast.hpp \
 	common/allocator/worst_fit.cpp \
 	common/allocator/worst_fit.hpp

@@ -7,6 +7,7 @@
 
 #include "common/allocator/fifo.hpp"
 #include "common/allocator/progress.hpp"
+#include "common/allocator/sluice.hpp"
 #include "common/base/text.hpp"
 
 namespace sluice {
@@ -25,6 +26,7 @@ std::unique_ptr<Policy> make() {
 constexpr std::array known_policies{
     KnownPolicy{"fifo", make<FifoPolicy>},
     KnownPolicy{"progress", make<ProgressPolicy>},
+    KnownPolicy{"sluice", make<SluicePolicy>},
 };
 
 }  // namespace

@@ -75,6 +75,10 @@ struct PolicyOptions {
     int max_resizes_per_hour = 4;
     double min_gain =
         0.05;  ///< relative gain over the interval's horizon below which nobody is moved
+    /// Running jobs may be stopped to wait, and started where the plan says. Not so in slurmctld:
+    /// there a job runs until it is over, jobs start in order of priority, on nodes of Slurm's
+    /// choice, and the plan is of sizes alone.
+    bool may_stop = false;
 };
 
 struct ClusterView {

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "common/allocator/shape_speeds.hpp"
+#include "common/allocator/size_plan.hpp"
+#include "common/base/text.hpp"
 
 namespace sluice {
 namespace {
@@ -61,10 +64,49 @@ double weight(const ShapeSpeeds& all, const ShapeSpeeds::Job& job,
            std::pow(1 + job.view->age_s / options.age_scale_s, options.age_power);
 }
 
+/// A second on a size is worth w S, on the shape of that size that is fastest.
+class WeightedSpeeds : public SizeValues {
+  public:
+    WeightedSpeeds(const ClusterView& cluster, const SluiceOptions& options) : all_(cluster) {
+        const std::vector<double> capability = capabilities(all_);
+        for (const ShapeSpeeds::Job& job : all_.jobs())
+            if (job.view->work && job.alone_rate > 0)
+                known_[job.view->id] = {&job, weight(all_, job, capability, options)};
+    }
+
+    std::optional<double> value(const JobView& job, int size, double seconds) const override {
+        const auto found = known_.find(job.id);
+        if (found == known_.end()) return std::nullopt;
+        return found->second.weight * speed(*found->second.job, size) * std::max(0.0, seconds);
+    }
+    std::string amount(const JobView& job, double value, double seconds) const override {
+        return format_fixed(value / known_.at(job.id).weight / seconds, 2);
+    }
+    std::string unit(double) const override { return " times the speed of one GPU"; }
+
+  private:
+    struct Known {
+        const ShapeSpeeds::Job* job = nullptr;
+        double weight = 0;
+    };
+
+    double speed(const ShapeSpeeds::Job& job, int size) const {
+        if (job.view->running && size == job.view->current) return job.held_speed;
+        double best = 0;
+        for (const ShapeSpeed& each : job.speeds)
+            if (all_.gpus_of(each) <= size) best = std::max(best, each.speed);
+        return best;
+    }
+
+    ShapeSpeeds all_;
+    std::map<std::uint32_t, Known> known_;
+};
+
 }  // namespace
 
 Plan SluicePolicy::plan(const ClusterView& cluster) const {
     if (cluster.jobs.empty()) return {};
+    if (!cluster.options.may_stop) return plan_sizes(cluster, WeightedSpeeds(cluster, options_));
     const ShapeSpeeds all(cluster);
     std::vector<PackingJob> jobs(all.jobs().size());
     std::vector<double> weights(jobs.size());

@@ -13,6 +13,8 @@ common_libsluice_la_SOURCES += \
 	common/model/loss_curve_options.hpp \
 	common/model/record.cpp \
 	common/model/record.hpp \
+	common/model/remaining_work.cpp \
+	common/model/remaining_work.hpp \
 	common/model/run_history.cpp \
 	common/model/run_history.hpp \
 	common/model/speed.cpp \

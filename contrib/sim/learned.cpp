@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <numeric>
 #include <random>
 #include <unordered_map>
 
+#include "common/model/remaining_work.hpp"
 #include "common/model/step_time_fit.hpp"
 #include "contrib/sim/knowledge.hpp"
 #include "contrib/sim/random.hpp"
@@ -16,16 +16,6 @@ namespace sluice::sim {
 namespace {
 
 constexpr double least_alone_s = 120;  ///< expected of a job of unknown size, on one GPU
-constexpr int quantiles = 5;
-
-/// Of the standard normal distribution (Abramowitz and Stegun, 26.2.23: off by 4.5e-4 at most).
-double normal_quantile(double share) {
-    const double tail = std::max(1e-12, std::min(share, 1 - share));
-    const double t = std::sqrt(-2 * std::log(tail));
-    const double z = t - (2.515517 + 0.802853 * t + 0.010328 * t * t) /
-                             (1 + 1.432788 * t + 0.189269 * t * t + 0.001308 * t * t * t);
-    return share < 0.5 ? -z : z;
-}
 
 /// Work left in seconds of one GPU, and speeds relative to one.
 class Forecast : public WorkForecast {
@@ -210,19 +200,11 @@ std::vector<double> Learned::remaining(const History& known, double progress,
     const double alone = known.alone_from(progress);
     if (error < 0) return {std::max(least_alone_s, known.alone_from(0) - alone)};
     if (error == 0) return {alone};
-    // the total is lognormal around what it seems to be, and more than what is done
     seems = std::exp(error * normal_quantile(uniform(options_.seed, asked.number, 1)));
     const double done = progress / known.application().total_progress();
-    const double least = done > 0 ? std::log(done / seems) / error : -9;
-    const double below = 0.5 * std::erfc(-least / std::numbers::sqrt2);
     std::vector<double> remaining;
-    for (int i = 0; i < quantiles; ++i) {
-        const double share = below + (1 - below) * (i + 0.5) / quantiles;
-        const double z =
-            std::max(normal_quantile(std::min(share, 1 - 1e-9)), least + 0.02 * (i + 1));
-        const double total = seems * std::exp(error * z);
+    for (const double total : total_quantiles({seems, error}, done))
         remaining.push_back(std::max(5.0, total * known.alone_from(progress / total)));
-    }
     return remaining;
 }
 

@@ -58,6 +58,8 @@ Result<SimulationResult> simulate(const std::vector<WorkloadJob>& workload,
         }
     }
     view.options.interval_s = options.round_s;
+    view.options.cooldown_s = options.round_s;
+    view.options.may_stop = options.may_stop;
 
     SimulationResult result;
     std::vector<ActiveJob> jobs;

@@ -26,6 +26,7 @@ struct SimulationOptions {
     double round_s = 60;
     double restart_s = 30;  ///< without progress, at the start and at each change
     std::map<std::string, double> restart_of_s;  ///< of some applications
+    bool may_stop = true;                        ///< PolicyOptions::may_stop
     double longest_s = 30 * 86400.0;             ///< behind the last arrival; then it is given up
     double longest_job_s = 366 * 86400.0;        ///< as it was asked for: more is no measurement
     /// A job's time limit, relative to how long it runs as it was asked for.

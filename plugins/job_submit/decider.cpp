@@ -235,6 +235,11 @@ void Decider::plan(std::time_t now) {
     std::map<std::uint32_t, const JobFacts*> by_id;
     for (const JobFacts& job : facts.jobs) by_id[job.id] = &job;
 
+    const Experience experience{
+        learned_.runs(),
+        [this](std::uint32_t user, const std::string& model, const std::string& gpu_type) {
+            return learned_.steps(user, model, gpu_type);
+        }};
     FreeNow free(facts);
     for (const PartitionFacts& partition : facts.partitions) {
         const auto& wanted = config_->partitions;
@@ -242,7 +247,7 @@ void Decider::plan(std::time_t now) {
             std::find(wanted.begin(), wanted.end(), partition.name) == wanted.end())
             continue;
         const ClusterView view =
-            partition_view(facts, partition, tracker_->jobs(), learned_.runs(), *config_, now);
+            partition_view(facts, partition, tracker_->jobs(), experience, *config_, now);
         for (const Decision& decision : policy_->plan(view).decisions) {
             const auto job = by_id.find(decision.job);
             if (job == by_id.end()) continue;

@@ -64,9 +64,22 @@ void Learned::measure(const JobFacts& job, const Record& record, Running& runnin
     const double gbps = summary && summary->prediction ? summary->prediction->gbps : 0;
     const auto batch = static_cast<double>(job.spec->batch.value_or(assumed_batch));
     const StepPlacement placement = step_placement(gpus, batch / std::max(1, job.gpus), gbps);
-    if (steps_.add(model_key(job.owner, job.spec->model), job.gpu_type,
-                   {placement, 1 / *record.steps_per_second, 1}))
-        steps_file_.changed = true;
+    const std::string key = model_key(job.owner, job.spec->model);
+    if (!steps_.add(key, job.gpu_type, {placement, 1 / *record.steps_per_second, 1})) return;
+    steps_file_.changed = true;
+    // its fits on other types rest on this one, too
+    std::erase_if(models_, [&](const auto& each) { return each.first.first == key; });
+}
+
+const StepTimeModel* Learned::steps(std::uint32_t user, const std::string& model,
+                                    const std::string& gpu_type) {
+    if (model.empty()) return nullptr;
+    const auto [at, is_new] = models_.try_emplace({model_key(user, model), gpu_type});
+    if (is_new) {
+        const StepTimeBasis basis = steps_.basis(at->first.first, gpu_type);
+        if (!basis.own.empty()) at->second = std::make_unique<const StepTimeModel>(basis.model());
+    }
+    return at->second.get();
 }
 
 void Learned::remember(const JobFacts& job, const Record& record) {

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <ctime>
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "common/model/run_history.hpp"
 #include "common/model/step_time_book.hpp"
@@ -32,6 +34,10 @@ class Learned {
     void keep(std::time_t now);
 
     const RunHistory& runs() const { return runs_; }
+    /// Of a user's model on a type of GPU; null where nothing of it was measured. Fitted when it is
+    /// first asked for after a measurement, some milliseconds. Valid until the next see().
+    const StepTimeModel* steps(std::uint32_t user, const std::string& model,
+                               const std::string& gpu_type);
 
   private:
     struct KeptFile {
@@ -50,6 +56,8 @@ class Learned {
     void measure(const JobFacts& job, const Record& record, Running& running);
 
     StepTimeBook steps_;
+    /// Fits of it, by model_key() and type; null where there is nothing to fit.
+    std::map<std::pair<std::string, std::string>, std::unique_ptr<const StepTimeModel>> models_;
     RunHistory runs_;
     KeptFile steps_file_;
     KeptFile runs_file_;

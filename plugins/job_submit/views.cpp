@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "common/allocator/steps_forecast.hpp"
+#include "common/model/step_time_book.hpp"
+
 namespace sluice::slurm {
 namespace {
 
@@ -40,11 +43,7 @@ void add_knowledge(JobView& view, const TrackedJob& tracked) {
     view.speed = fit_speed(samples);
 }
 
-// What it has not shown itself, from the runs of its model: the nearest one's curve, and the
-// speeds of all that had its batch and its GPUs.
-void add_history(JobView& view, const JobFacts& job, const RunHistory& history,
-                 const Config& config) {
-    if (!job.spec || job.spec->model.empty() || (view.curve && view.speed)) return;
+RunQuery query_of(const JobFacts& job, const Config& config) {
     RunQuery query;
     query.user = job.owner;
     query.account = job.account;
@@ -52,18 +51,41 @@ void add_history(JobView& view, const JobFacts& job, const RunHistory& history,
     query.gpu_type = job.gpu_type;
     query.batch = job.spec->batch.value_or(0);
     query.sharing = config.share_runs_in_account ? Sharing::account : Sharing::user;
+    return query;
+}
+
+// What it has not shown itself, from the runs of its model: the nearest one's curve, and the
+// speeds of all that had its batch and its GPUs. Then how much is left of it, and how fast it goes.
+void add_history(JobView& view, const JobFacts& job, const Experience& experience,
+                 const Config& config) {
+    if (!job.spec) return;
     std::vector<SpeedSample> samples;
-    for (const PastRun* run : history.find(query)) {
-        if (run->batch != query.batch) continue;
-        if (!view.curve && run->record.curve) {
-            view.curve = run->record.curve;
-            if (!view.step) view.step = 0;
+    std::vector<double> totals;  // steps of the runs that came to their end
+    if (!job.spec->model.empty()) {
+        const RunQuery query = query_of(job, config);
+        for (const PastRun* run : experience.runs.find(query)) {
+            if (run->batch != query.batch) continue;
+            if (!view.curve && run->record.curve) {
+                view.curve = run->record.curve;
+                if (!view.step) view.step = 0;
+            }
+            if (run->completed && run->record.step)
+                totals.push_back(static_cast<double>(*run->record.step));
+            const bool same_gpus = query.gpu_type.empty() || run->gpu_type == query.gpu_type;
+            if (same_gpus && run->record.gpus > 0 && run->record.steps_per_second)
+                samples.push_back({run->record.gpus, *run->record.steps_per_second});
         }
-        const bool same_gpus = query.gpu_type.empty() || run->gpu_type == query.gpu_type;
-        if (same_gpus && run->record.gpus > 0 && run->record.steps_per_second)
-            samples.push_back({run->record.gpus, *run->record.steps_per_second});
     }
     if (!view.speed) view.speed = fit_speed(samples);
+    const std::vector<double> left =
+        steps_left(job.spec->target, view.curve, expected_work(totals), view.step.value_or(0));
+    if (left.empty()) return;
+    const StepTimeModel* steps = experience.steps(job.owner, job.spec->model, job.gpu_type);
+    if (steps)
+        view.work = std::make_shared<StepsForecast>(
+            left, *steps, static_cast<double>(job.spec->batch.value_or(assumed_batch)));
+    else if (view.speed)
+        view.work = std::make_shared<StepsForecast>(left, *view.speed);
 }
 
 // Of a job that may be resized: those up to `most` that its nodes can hold equal shares of.
@@ -80,7 +102,7 @@ std::vector<int> sizes_of(const JobFacts& job, int most) {
 
 ClusterView partition_view(const ClusterFacts& facts, const PartitionFacts& partition,
                            const std::map<std::uint32_t, TrackedJob>& tracked,
-                           const RunHistory& history, const Config& config, std::time_t now) {
+                           const Experience& experience, const Config& config, std::time_t now) {
     ClusterView view;
     view.options.interval_s = static_cast<double>(config.interval.count());
     view.options.cooldown_s = static_cast<double>(config.resize_cooldown.count());
@@ -141,6 +163,7 @@ ClusterView partition_view(const ClusterFacts& facts, const PartitionFacts& part
         one.sizes = one.resizable ? sizes_of(*job, guest ? one.current : JobSpec::max_gpus)
                                   : std::vector<int>{std::max(1, one.current)};
         one.node_count = job->node_count;
+        if (job->submitted > 0) one.age_s = static_cast<double>(now - job->submitted);
         one.restart_cost_s = static_cast<double>(config.restart_cost.count());
         one.since_resize_s =
             static_cast<double>(now - std::max(job->start, known_job ? known_job->last_resize : 0));
@@ -161,7 +184,7 @@ ClusterView partition_view(const ClusterFacts& facts, const PartitionFacts& part
                 one.current = one.requested = known_job->resize->to;
             }
         }
-        add_history(one, *job, history, config);
+        add_history(one, *job, experience, config);
         view.jobs.push_back(std::move(one));
     }
     return view;

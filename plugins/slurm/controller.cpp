@@ -141,6 +141,7 @@ JobFacts facts_of(const job_record_t* job, const std::map<int, std::size_t>& nod
     facts.ended_by_itself = IS_JOB_COMPLETE(job) || IS_JOB_FAILED(job);
     facts.partition = job->part_ptr && job->part_ptr->name ? job->part_ptr->name : "";
     facts.priority = job->priority;
+    facts.submitted = job->details ? job->details->submit_time : 0;
     facts.start = job->start_time;
     if (facts.state == JobState::finished) facts.end = job->end_time;
     facts.suspended = IS_JOB_SUSPENDED(job);

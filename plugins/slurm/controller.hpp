@@ -42,6 +42,7 @@ struct JobFacts {
         false;  ///< finished: the batch script ended; not cancelled, timed out or lost
     std::string partition;
     std::uint32_t priority = 0;
+    std::time_t submitted = 0;
     std::time_t start = 0;  ///< of the run that is on
     std::time_t end = 0;    ///< of a finished job
     /// Pending: waits for room and for nothing else, on any node of its partition. Jobs that wait

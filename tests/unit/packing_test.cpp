@@ -224,6 +224,12 @@ class Work : public WorkForecast {
     double across_;
 };
 
+/// Jobs may be stopped.
+ClusterView cluster_of(std::vector<int> gpus, std::vector<JobView> jobs) {
+    ClusterView cluster{nodes_of(std::move(gpus)), std::move(jobs), {}};
+    cluster.options.may_stop = true;
+    return cluster;
+}
 JobView job(std::uint32_t id, double left, double power, int most = 4) {
     JobView view;
     view.id = id;
@@ -248,7 +254,7 @@ int gpus_in(const Plan& plan, const JobView& job) {
 }
 
 TEST(SluicePolicy, ShortJobsGoFirst) {
-    ClusterView cluster{nodes_of({4}), {job(1, 90000, 1), job(2, 300, 1)}, {}};
+    ClusterView cluster = cluster_of({4}, {job(1, 90000, 1), job(2, 300, 1)});
     cluster.jobs[0].sizes = cluster.jobs[1].sizes = {4};
     Plan plan = SluicePolicy().plan(cluster);
     EXPECT_EQ(gpus_in(plan, cluster.jobs[0]), 0);
@@ -266,7 +272,7 @@ TEST(SluicePolicy, ShortJobsGoFirst) {
 }
 
 TEST(SluicePolicy, GpusGoToWhoGainsMostFromThem) {
-    ClusterView cluster{nodes_of({8}), {job(1, 9000, 0.3, 8), job(2, 9000, 0.95, 8)}, {}};
+    ClusterView cluster = cluster_of({8}, {job(1, 9000, 0.3, 8), job(2, 9000, 0.95, 8)});
     const Plan plan = SluicePolicy().plan(cluster);
     EXPECT_GE(gpus_in(plan, cluster.jobs[0]), 1);
     EXPECT_GT(gpus_in(plan, cluster.jobs[1]), gpus_in(plan, cluster.jobs[0]));
@@ -274,7 +280,7 @@ TEST(SluicePolicy, GpusGoToWhoGainsMostFromThem) {
 }
 
 TEST(SluicePolicy, AJobThatIsSlowAcrossNodesGetsOneNode) {
-    ClusterView cluster{nodes_of({4, 4}), {job(1, 9000, 0.9, 8), job(2, 9000, 0.9, 8)}, {}};
+    ClusterView cluster = cluster_of({4, 4}, {job(1, 9000, 0.9, 8), job(2, 9000, 0.9, 8)});
     for (JobView& each : cluster.jobs) each.work = std::make_shared<Work>(9000, 0.9, 0.4);
     const Plan plan = SluicePolicy().plan(cluster);
     ASSERT_EQ(plan.decisions.size(), 2u);
@@ -285,7 +291,7 @@ TEST(SluicePolicy, AJobThatIsSlowAcrossNodesGetsOneNode) {
 }
 
 TEST(SluicePolicy, WhoHasWaitedTooLongIsServedAndThenLeftInPeace) {
-    ClusterView cluster{nodes_of({4}), {}, {}};
+    ClusterView cluster = cluster_of({4}, {});
     JobView large = job(1, 1e7, 1);
     large.sizes = {4};
     large.waited_s = 7 * 3600;
@@ -303,7 +309,7 @@ TEST(SluicePolicy, WhoHasWaitedTooLongIsServedAndThenLeftInPeace) {
 }
 
 TEST(SluicePolicy, WhatCannotBeChangedStays) {
-    ClusterView cluster{nodes_of({4}), {job(1, 1e6, 1), job(2, 100, 1)}, {}};
+    ClusterView cluster = cluster_of({4}, {job(1, 1e6, 1), job(2, 100, 1)});
     run(cluster.jobs[0], {{0, 3}});
     cluster.jobs[0].resizable = false;
     const Plan plan = SluicePolicy().plan(cluster);
@@ -313,7 +319,7 @@ TEST(SluicePolicy, WhatCannotBeChangedStays) {
 }
 
 TEST(SluicePolicy, OfUnknownWorkNoMoreThanRequested) {
-    ClusterView cluster{nodes_of({8}), {job(1, 0, 1, 8)}, {}};
+    ClusterView cluster = cluster_of({8}, {job(1, 0, 1, 8)});
     cluster.jobs[0].work = nullptr;
     cluster.jobs[0].requested = 3;
     EXPECT_EQ(gpus_in(SluicePolicy().plan(cluster), cluster.jobs[0]), 3);
@@ -321,7 +327,7 @@ TEST(SluicePolicy, OfUnknownWorkNoMoreThanRequested) {
 
 TEST(SluicePolicy, NodesOfTwoTypes) {
     // the second type is twice as fast: it goes to one, the other takes what is left
-    ClusterView cluster{nodes_of({2, 2}), {job(1, 3000, 0.9, 2), job(2, 90000, 0.9, 2)}, {}};
+    ClusterView cluster = cluster_of({2, 2}, {job(1, 3000, 0.9, 2), job(2, 90000, 0.9, 2)});
     cluster.nodes[1].type = 1;
     const Plan plan = SluicePolicy().plan(cluster);
     ASSERT_EQ(plan.decisions.size(), 2u);
@@ -332,7 +338,7 @@ TEST(SluicePolicy, NodesOfTwoTypes) {
 }
 
 TEST(GoodputPolicy, SharesFairly) {
-    ClusterView cluster{nodes_of({8}), {}, {}};
+    ClusterView cluster = cluster_of({8}, {});
     for (std::uint32_t id = 0; id < 4; ++id) cluster.jobs.push_back(job(id, 100 << 3 * id, 0.8, 8));
     const Plan plan = GoodputPolicy().plan(cluster);
     for (const JobView& each : cluster.jobs) EXPECT_EQ(gpus_in(plan, each), 2);
@@ -344,6 +350,20 @@ TEST(GoodputPolicy, SharesFairly) {
     }
     cluster.jobs[0].work = std::make_shared<Work>(100, 0.1);
     EXPECT_EQ(gpus_in(GoodputPolicy().plan(cluster), cluster.jobs[0]), 1);
+}
+
+TEST(SluicePolicy, OnSlurmSizesFollowWorkAndSpeed) {
+    // Nobody is stopped there. Of two that run, who is nearly over and scales gets the free GPUs.
+    ClusterView cluster = cluster_of({4, 4}, {job(1, 1e6, 0.3), job(2, 2000, 0.95)});
+    cluster.options.may_stop = false;
+    run(cluster.jobs[0], {{0, 2}});
+    run(cluster.jobs[1], {{1, 2}});
+    for (JobView& each : cluster.jobs) each.node_count = 1;
+    const Plan plan = SluicePolicy().plan(cluster);
+    EXPECT_EQ(gpus_in(plan, cluster.jobs[1]), 4);
+    ASSERT_FALSE(plan.decisions.empty());
+    EXPECT_EQ(plan.decisions.back().reason, "3.55 times the speed of one GPU instead of 1.93");
+    EXPECT_GE(gpus_in(plan, cluster.jobs[0]), 1);
 }
 
 }  // namespace

@@ -212,12 +212,15 @@ class Views : public ::testing::Test {
         job.request_resizable = job.batch = job.requeueable = true;
     }
     ClusterView view(std::size_t partition) {
-        return partition_view(facts, facts.partitions[partition], tracked, history, config, 5000);
+        return partition_view(facts, facts.partitions[partition], tracked,
+                              {history, [this](auto&&...) { return steps ? &*steps : nullptr; }},
+                              config, 5000);
     }
 
     ClusterFacts facts;
     std::map<std::uint32_t, TrackedJob> tracked;
     RunHistory history;
+    std::optional<StepTimeModel> steps;
     Config config;
 };
 
@@ -263,6 +266,34 @@ TEST_F(Views, ANewJobIsTakenToDoAsEarlierOnesOfItsModelDid) {
     EXPECT_EQ(view_of().curve->b1, 0.25);
     EXPECT_EQ(view_of().step, 30);
     EXPECT_TRUE(view_of().speed);
+}
+
+TEST_F(Views, WhatIsLeftIsKnownFromATargetOrFromEarlierRuns) {
+    PastRun past;
+    past.job = 7;
+    past.user = 1000;
+    past.model = "gpt2";
+    past.completed = true;
+    past.record.points = 50;
+    past.record.step = 600;
+    past.record.gpus = 2;
+    past.record.steps_per_second = 4;
+    ASSERT_TRUE(history.add(past));
+    JobFacts& job = add(1, JobState::pending, 2, "main");
+    make_malleable(job);
+    job.owner = 1000;
+    job.submitted = 4000;
+    EXPECT_FALSE(view(0).jobs[0].work);
+    EXPECT_EQ(view(0).jobs[0].age_s, 1000);
+    job.spec->model = "gpt2";
+    const auto work = view(0).jobs[0].work;
+    ASSERT_TRUE(work);
+    EXPECT_NEAR(work->remaining_quantiles()[2], 600, 1);
+    EXPECT_NEAR(work->rate(step_placement(std::vector<int>{2}, 1), 0), 4, 1e-9);
+    job.spec->target = Target{Target::Kind::steps, 0, 50};
+    EXPECT_EQ(view(0).jobs[0].work->remaining(), 50);
+    steps = StepTimeModel();  // a second a step
+    EXPECT_NEAR(view(0).jobs[0].work->rate(step_placement(std::vector<int>{2}, 1), 0), 1, 1e-9);
 }
 
 TEST_F(Views, OrderIsRunningByStartThenPendingByPriority) {
