@@ -197,6 +197,16 @@ double BestSets::left_gbps(GpuSet free) const {
     return static_cast<double>(left_[free.bits()]) / 4000;
 }
 
+namespace {
+
+/// "GPU 4 is here", "GPUs 4,6 are here".
+std::string gpus_that(GpuSet set, const char* one, const char* several) {
+    const bool single = set.size() == 1;
+    return (single ? "GPU " : "GPUs ") + to_string(set) + ' ' + (single ? one : several);
+}
+
+}  // namespace
+
 Result<std::vector<RankedSet>> rank_sets(const BestSets& sets, GpuSet free, int count, GpuSet must,
                                          std::size_t limit) {
     const GpuSet all = GpuSet::first(sets.size());
@@ -205,17 +215,17 @@ Result<std::vector<RankedSet>> rank_sets(const BestSets& sets, GpuSet free, int 
                                       std::to_string(sets.size())};
     }
     if (!all.contains(free)) {
-        return {ErrorCode::not_found, "GPU " + to_string(free - all) +
-                                          " does not exist: the node has GPUs " + to_string(all)};
+        return {ErrorCode::not_found, gpus_that(free - all, "does not exist", "do not exist") +
+                                          ": the node has GPUs " + to_string(all)};
     }
     if (!free.contains(must)) {
-        return {ErrorCode::usage, "GPU " + to_string(must - free) +
-                                      " has to be in the set, but is not among the free ones " +
-                                      to_string(free)};
+        return {ErrorCode::not_found, gpus_that(must - free, "has to be in the set, but is",
+                                                "have to be in the set, but are") +
+                                          " not among the free ones " + to_string(free)};
     }
     if (must.size() > count) {
-        return {ErrorCode::usage, std::to_string(must.size()) + " GPUs have to be in a set of " +
-                                      std::to_string(count)};
+        return {ErrorCode::not_found, std::to_string(must.size()) +
+                                          " GPUs have to be in a set of " + std::to_string(count)};
     }
     if (free.size() < count) {
         return {ErrorCode::not_found, std::to_string(count) + " GPUs wanted, " +

@@ -330,9 +330,10 @@ int pick(const Arguments& arguments) {
     if (!options->has("--topology") || !options->has("--count"))
         return fail("pick", {ErrorCode::usage, "--topology FILE and --count K are needed"});
     const auto count = parse_integer(options->value("--count"));
-    if (!count || *count < 1 || *count > GpuSet::max_gpus) {
+    if (!count || *count < 1 || *count > BestSets::max_table_gpus) {
         return fail("pick", {ErrorCode::usage, "--count " + printable(options->value("--count")) +
-                                                   ": write a number from 1 to 64"});
+                                                   ": write a number from 1 to " +
+                                                   std::to_string(BestSets::max_table_gpus)});
     }
     const auto graph = read_input(options->value("--topology"));
     if (!graph) return fail("pick", graph.error());

@@ -445,9 +445,11 @@ TEST(RankSets, ErrorsSayWhatCannotBe) {
     };
     EXPECT_EQ(error("0-3", 5, ""), "5 GPUs wanted, 4 free (0-3)");
     EXPECT_EQ(error("0-3", 0, ""), "0 GPUs cannot be chosen: ask for 1 to 8");
-    EXPECT_EQ(error("0-9", 2, ""), "GPU 8-9 does not exist: the node has GPUs 0-7");
+    EXPECT_EQ(error("0-9", 2, ""), "GPUs 8-9 do not exist: the node has GPUs 0-7");
     EXPECT_EQ(error("0-3", 2, "4"),
               "GPU 4 has to be in the set, but is not among the free ones 0-3");
+    EXPECT_EQ(error("0-3", 2, "4,6"),
+              "GPUs 4,6 have to be in the set, but are not among the free ones 0-3");
     EXPECT_EQ(error("0-3", 1, "1,2"), "2 GPUs have to be in a set of 1");
 }
 
