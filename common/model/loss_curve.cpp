@@ -394,6 +394,21 @@ Forecast forecast_loss(const LossCurve& curve, double step) {
     return forecast;
 }
 
+Forecast forecast_limit(const LossCurve& curve) {
+    // The last octave is not the end: with its reach as it is the limit was held in 69% only.
+    constexpr double farther = 1.5;
+    const double last = static_cast<double>(curve.last_step);
+    Forecast forecast;
+    forecast.value = curve.falls() ? curve.b2 : curve.at(0);
+    const double below = farther * curve.below.back();
+    forecast.low = std::isfinite(below) ? std::max(0.0, forecast.value - below) : 0;
+    // what the loss comes to is not above what it is on the way there
+    const double on_the_way =
+        curve.at(std::exp2(LossCurve::octaves.back()) * last) + farther * curve.above.back();
+    forecast.high = std::max(forecast.value, std::min(on_the_way, forecast_loss(curve, last).high));
+    return forecast;
+}
+
 std::optional<Forecast> forecast_step(const LossCurve& curve, double loss) {
     const double above = loss - curve.b2;
     if (!(above > 0) || !(curve.b0 > 0)) return std::nullopt;

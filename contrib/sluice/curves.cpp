@@ -3,6 +3,7 @@
 // sluice losses, sluice fit: what the agent would read from a log, and what it would make of it.
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -110,12 +111,62 @@ Result<Reading> reading_of(const Options& options) {
 
 using Take = std::function<void(const std::vector<LossPoint>&)>;
 
-Error no_loss(const std::string& name, const std::vector<std::string>& keys_seen) {
+/// Letters and digits alone: "val_loss" and "Val loss" are one name.
+std::string bare_name(std::string_view name) {
+    std::string out;
+    for (const char c : name) {
+        if (c >= 'A' && c <= 'Z')
+            out += static_cast<char>(c - 'A' + 'a');
+        else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
+            out += c;
+    }
+    return out;
+}
+
+Error no_loss(const std::string& name, const std::vector<std::string>& keys_seen,
+              const LossReaderOptions& options) {
     std::string keys;
-    for (const std::string& key : keys_seen) keys += (keys.empty() ? "" : ", ") + key;
+    std::string wanted;
+    for (const std::string& key : keys_seen) {
+        keys += (keys.empty() ? "" : ", ") + key;
+        if (!options.key.empty() && bare_name(key) == bare_name(options.key)) wanted = key;
+    }
+    const std::string none = "no loss found in " + printable(name, 200);
+    if (!wanted.empty())
+        return {ErrorCode::not_found, none + ": " + wanted +
+                                          " is there, but no number is read under that name; "
+                                          "keys seen: " +
+                                          keys};
     return {ErrorCode::not_found,
-            "no loss found in " + printable(name, 200) + "; keys seen: " +
+            none + "; keys seen: " +
                 (keys.empty() ? "none" : keys + " (--key says which of them is the loss)")};
+}
+
+/// Whether comma-separated values can begin like this: where there is more than a line of names, a
+/// line below has as many cells, of which one is a number.
+bool begins_like_csv(std::string_view text) {
+    char separator = ',';
+    std::size_t columns = 0;
+    bool more = false;
+    for (std::string_view line : split(text, '\n')) {
+        line = trim(line);
+        if (line.empty()) continue;
+        if (columns == 0) {
+            const auto count = [line](char c) { return std::count(line.begin(), line.end(), c); };
+            for (const char each : {';', '\t'}) {
+                if (count(each) > count(separator)) separator = each;
+            }
+            columns = split(line, separator).size();
+            continue;
+        }
+        more = true;
+        const auto cells = split(line, separator);
+        if (cells.size() == columns && std::any_of(cells.begin(), cells.end(), [](auto cell) {
+                return parse_number(trim(cell)).has_value();
+            }))
+            return true;
+    }
+    return !more;
 }
 
 /// Reads the whole log; `take` gets the points as they come. not_found, with the names that were
@@ -132,9 +183,11 @@ Status read_log(const std::string& path, const LossReaderOptions& options, const
         points.clear();
     };
     std::vector<char> buffer(std::size_t{1} << 18);
+    std::string beginning;
     for (;;) {
         const std::size_t size = std::fread(buffer.data(), 1, buffer.size(), file->get());
         if (size == 0) break;
+        if (beginning.empty()) beginning.assign(buffer.data(), size);
         reader.feed({buffer.data(), size}, points);
         pass_on();
     }
@@ -144,7 +197,13 @@ Status read_log(const std::string& path, const LossReaderOptions& options, const
     reader.finish(points);
     pass_on();
     if (found) return {};
-    Error error = no_loss(path, reader.keys_seen());
+    const bool is_no_csv =
+        options.format == LossReaderOptions::Format::csv && !begins_like_csv(beginning);
+    Error error = is_no_csv ? Error{ErrorCode::not_found,
+                                    "no loss found in " + printable(path, 200) +
+                                        ": it is no CSV, no line has numbers in columns below "
+                                        "a line of names: --format text reads it as a log"}
+                            : no_loss(path, reader.keys_seen(), options);
     if (reader.cut_lines() > 0) {
         error.message += "; lines were too long: " + std::to_string(reader.cut_lines()) +
                          ", of which the beginning alone was read";
@@ -162,7 +221,8 @@ void note_difference(const std::string& path) {
 }
 
 /// The same for what is no log: as the agent reads it, until nothing more is to be had.
-Status read_feed(LossFeed& feed, ErrorCode unread, const Take& take) {
+Status read_feed(LossFeed& feed, const LossReaderOptions& options, ErrorCode unread,
+                 const Take& take) {
     std::vector<LossPoint> all;
     const auto begun = std::chrono::steady_clock::now();
     for (;;) {
@@ -176,7 +236,7 @@ Status read_feed(LossFeed& feed, ErrorCode unread, const Take& take) {
         const std::string problem =
             news.problem.empty() ? "" : printable(feed.name(), 200) + ": " + news.problem;
         if (all.empty())
-            return problem.empty() ? no_loss(feed.name(), feed.keys_seen())
+            return problem.empty() ? no_loss(feed.name(), feed.keys_seen(), options)
                                    : Error{unread, problem};
         if (!problem.empty()) std::fprintf(stderr, "sluice: %s\n", problem.c_str());
         return {};
@@ -198,14 +258,14 @@ Status read_losses(const Reading& reading, const Take& take) {
         }
         case LossSource::Kind::events:
         case LossSource::Kind::trainer_state:
-            return read_feed(*open_file_feed(reading.source, reading.options), ErrorCode::bad_input,
-                             take);
+            return read_feed(*open_file_feed(reading.source, reading.options), reading.options,
+                             ErrorCode::bad_input, take);
         case LossSource::Kind::mlflow:
             break;
     }
     const auto feed = open_mlflow_feed(reading.source, reading.options, variable);
     if (!feed.ok()) return feed.error();
-    return read_feed(**feed, ErrorCode::unreachable, take);
+    return read_feed(**feed, reading.options, ErrorCode::unreachable, take);
 }
 
 std::string json_of(const LossPoint& point) {
@@ -252,12 +312,16 @@ Json json_step(double step) {
     return json_integer(static_cast<std::int64_t>(step));
 }
 
+void put_loss(const Json& object, const Forecast& forecast) {
+    json_put(object, "loss", json_number(forecast.value));
+    json_put(object, "low", json_number(forecast.low));
+    json_put(object, "high", json_number(forecast.high));
+}
+
 Json json_at(double step, const Forecast& forecast) {
     Json at = json_object();
     json_put(at, "step", json_step(step));
-    json_put(at, "loss", json_number(forecast.value));
-    json_put(at, "low", json_number(forecast.low));
-    json_put(at, "high", json_number(forecast.high));
+    put_loss(at, forecast);
     return at;
 }
 
@@ -289,6 +353,9 @@ Json json_curve(const LossCurve& curve) {
     json_put(out, "last_step", json_integer(curve.last_step));
     json_put(out, "last_loss", json_number(curve.last_loss));
     json_put(out, "residual", json_number(curve.residual));
+    Json limit = json_object();
+    put_loss(limit, forecast_limit(curve));
+    json_put(out, "limit", std::move(limit));
     return out;
 }
 
@@ -328,6 +395,16 @@ void print_curve(const LossCurve& curve) {
     std::printf("now     step %lld: %s, single losses scatter by %s%s\n",
                 static_cast<long long>(curve.last_step), shown_interval(now).c_str(),
                 shown(curve.residual).c_str(), curve.falls() ? "" : "; it does not fall");
+    if (curve.falls()) std::printf("limit   %s\n", shown_interval(forecast_limit(curve)).c_str());
+}
+
+/// Why there is no step at which it is reached.
+std::string unreached(const LossCurve& curve, double target) {
+    const Forecast limit = forecast_limit(curve);
+    const auto [wanted, end] = shown_apart(target, limit.value);
+    return "a loss of " + wanted + (target < limit.low ? " is never" : " may never be") +
+           " reached: the curve " + (curve.falls() ? "falls to " : "is level at ") + end +
+           " (80%: " + shown(limit.low) + " to " + shown(limit.high) + ")";
 }
 
 /// Prints the answers; not_found where the target is never reached.
@@ -347,11 +424,7 @@ Status answer(const LossCurve& curve, const Question& question, bool json) {
         const std::optional<Forecast> reached = forecast_step(curve, *question.target);
         json_put(out, "target", json_target(*question.target, reached));
         if (!reached) {
-            const auto [target, limit] =
-                shown_apart(*question.target, curve.falls() ? curve.b2 : curve.at(0));
-            status = {ErrorCode::not_found,
-                      "a loss of " + target + " is never reached: the curve " +
-                          (curve.falls() ? "falls to " : "is level at ") + limit};
+            status = {ErrorCode::not_found, unreached(curve, *question.target)};
         } else if (!json) {
             std::printf("target  %s: %s\n", shown(*question.target).c_str(),
                         shown_steps(*reached).c_str());

@@ -576,6 +576,39 @@ TEST(Forecast, TheStepIsTheInverseOfTheLoss) {
     }
 }
 
+TEST(Forecast, TheIntervalOfTheLimitHoldsIt) {
+    double all = 0;
+    double least = 1;
+    int cells = 0;
+    for (const double exponent :
+         {1.0 / 3, 0.5, 1.0, 2.0, std::numeric_limits<double>::infinity()}) {
+        for (const double noise : {0.06, 0.3}) {
+            constexpr int rounds = 40;
+            int held = 0;
+            for (int round = 0; round < rounds; ++round) {
+                const Decay decay{1.0 / 600, 1.0 / 3, exponent};
+                const auto curve =
+                    fit_loss_curve(noisy(decay, 2, 1000, noise, static_cast<std::uint64_t>(round)));
+                ASSERT_TRUE(curve.ok());
+                const Forecast limit = forecast_limit(*curve);
+                EXPECT_EQ(limit.value, curve->falls() ? curve->b2 : curve->at(0));
+                EXPECT_LE(limit.low, limit.value);
+                EXPECT_GE(limit.high, limit.value);
+                EXPECT_LE(limit.high, forecast_loss(*curve, 1000).high);
+                if (limit.low <= 2 && limit.high >= 2) ++held;
+            }
+            const double share = static_cast<double>(held) / rounds;
+            all += share;
+            ++cells;
+            least = std::min(least, share);
+        }
+    }
+    EXPECT_GE(all / cells, 0.8);
+    EXPECT_GE(least, 0.6);
+    std::printf("the limit was held in %.0f%% of all, %.0f%% at least\n", 100 * all / cells,
+                100 * least);
+}
+
 TEST(Forecast, WidensAheadAndNeverRises) {
     std::mt19937_64 random(22);
     for (int round = 0; round < 40; ++round) {
