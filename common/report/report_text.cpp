@@ -80,7 +80,11 @@ std::string totals_line(const Report& report) {
 
 std::string notes(const Report& report) {
     std::string out;
-    if (!report.tres_has_gpus) {
+    if (report.jobs.empty() && report.skipped_lines == 0) {
+        out +=
+            "sacct names no job of that time (-S: by default today); it may hear of one some "
+            "seconds after its submission\n";
+    } else if (report.has_tres && !report.tres_has_gpus) {
         out +=
             "no record names gres/gpu: either no job had GPUs, or AccountingStorageTRES in "
             "slurm.conf lacks gres/gpu\n";

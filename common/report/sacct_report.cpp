@@ -117,18 +117,6 @@ bool split_fields(std::string_view line, std::string_view delimiter, Fields& out
     return true;
 }
 
-// Sorts "9" before "10" and "42_3" before "42_10".
-std::pair<std::vector<std::int64_t>, std::string> natural_order(const std::string& id) {
-    std::vector<std::int64_t> numbers;
-    std::string_view rest = id;
-    while (!rest.empty() && numbers.size() < 4) {
-        const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
-        numbers.push_back(parse_integer(rest.substr(0, digits)).value_or(-1));
-        rest.remove_prefix(std::min(rest.size(), digits + 1));
-    }
-    return {std::move(numbers), id};
-}
-
 // Collects records into jobs; lives for one text.
 class Reader {
   public:
@@ -169,6 +157,7 @@ class Reader {
                                   "\" has no count of GPUs");
         }
         report_.tres_has_gpus = report_.tres_has_gpus || gpus->named;
+        report_.has_tres = report_.has_tres || !trim(fields[alloc_tres]).empty();
         Job& job = jobs_[std::string(fields[job_id])];
         last_ = &job;
         merge(job, fields,
@@ -254,6 +243,17 @@ class Reader {
 };
 
 }  // namespace
+
+std::pair<std::vector<std::int64_t>, std::string> natural_order(const std::string& id) {
+    std::vector<std::int64_t> numbers;
+    std::string_view rest = id;
+    while (!rest.empty() && numbers.size() < 4) {
+        const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+        numbers.push_back(parse_integer(rest.substr(0, digits)).value_or(-1));
+        rest.remove_prefix(std::min(rest.size(), digits + 1));
+    }
+    return {std::move(numbers), id};
+}
 
 std::string sacct_format() {
     std::string out;

@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/base/result.hpp"
@@ -47,6 +48,7 @@ struct Report {
     /// Whether any record names gres/gpu. If not, AccountingStorageTRES may lack it: the table says
     /// so.
     bool tres_has_gpus = false;
+    bool has_tres = false;          ///< whether any record says what was allocated: it has started
     std::size_t skipped_lines = 0;  ///< malformed, each named in `warnings` (at most 10)
     std::vector<std::string> warnings;
 };
@@ -55,6 +57,9 @@ struct Report {
 /// Times are Unix seconds or YYYY-MM-DDTHH:MM:SS, read as UTC: only differences count. bad_input
 /// where the header line is not that of sacct_format().
 Result<Report> read_sacct(std::string_view text, std::int64_t now);
+
+/// Sorts ids of jobs as people count: "9", "19", "19_2", "19_10".
+std::pair<std::vector<std::int64_t>, std::string> natural_order(const std::string& id);
 
 /// Mean over the listed nodes of the bandwidth of the chosen set to that of stock Slurm's; nothing
 /// where stock was not asked.

@@ -33,6 +33,10 @@ constexpr std::size_t max_alone = 32;
 
 // --- status: asking
 
+std::string job_name(const ControlJob& job) {
+    return job.array.empty() ? job.id : job.array;
+}
+
 // The error of scontrol and squeue.
 Error no_answer(const std::string& name, const ProgramOutput& output) {
     const bool no_job = output.err.find("Invalid job id") != std::string::npos;
@@ -65,14 +69,22 @@ Result<ControlJobs> ask(const std::string& job) {
     const auto output = run_program(words, {}, max_bytes);
     if (!output) return output.error();
     if (output->exit_status != 0) return no_answer("scontrol", *output);
-    return read_scontrol(output->out, *ids);
+    ControlJobs out = read_scontrol(output->out, *ids);
+    std::stable_sort(out.jobs.begin(), out.jobs.end(), [](const auto& a, const auto& b) {
+        return natural_order(job_name(a)) < natural_order(job_name(b));
+    });
+    return out;
 }
 
-// All jobs of Sluice.
-Result<std::vector<ControlJob>> ask_all() {
+struct AllJobs {
+    std::vector<ControlJob> of_sluice;
+    int others = 0;  // without a summary; they run and hold GPUs
+};
+
+Result<AllJobs> ask_all() {
     auto all = ask("");
     if (!all) return all.error();
-    std::vector<ControlJob> out;
+    AllJobs out;
     std::size_t alone_left = max_alone;
     std::string left_out;
     for (ControlJob& job : all->jobs) {
@@ -87,7 +99,9 @@ Result<std::vector<ControlJob>> ask_all() {
             job = std::move(alone->jobs.front());
         }
         if (job.summary || job.summary.error().code != ErrorCode::not_found)
-            out.push_back(std::move(job));
+            out.of_sluice.push_back(std::move(job));
+        else if (job.state == "RUNNING" && job.gpus > 0)
+            ++out.others;
     }
     if (!left_out.empty()) {
         std::fprintf(
@@ -113,10 +127,6 @@ std::string shown(double value) {
 std::string sentence(std::string text) {
     std::replace(text.begin(), text.end(), '_', ' ');
     return printable(text, 256);
-}
-
-std::string job_name(const ControlJob& job) {
-    return job.array.empty() ? job.id : job.array;
 }
 
 // As many steps again as there were, where the curve is known.
@@ -152,9 +162,13 @@ void print_record(const Record& record) {
     std::printf("  curve     loss(k) = %s\n", formula(curve).c_str());
     if (const auto forecast = forecast_of(record)) {
         const auto& [step, loss] = *forecast;
-        std::printf("  forecast  %s expected at step %lld (80%%: %s to %s), %s in the end\n",
-                    shown(loss.value).c_str(), static_cast<long long>(step),
-                    shown(loss.low).c_str(), shown(loss.high).c_str(), shown(curve.b2).c_str());
+        const Forecast limit = forecast_limit(curve);
+        std::printf(
+            "  forecast  %s expected at step %lld (80%%: %s to %s), %s in the end (80%%: %s to "
+            "%s)\n",
+            shown(loss.value).c_str(), static_cast<long long>(step), shown(loss.low).c_str(),
+            shown(loss.high).c_str(), shown(limit.value).c_str(), shown(limit.low).c_str(),
+            shown(limit.high).c_str());
     }
 }
 
@@ -264,18 +278,31 @@ void print_row(const ControlJob& job) {
                 note(summary).c_str());
 }
 
+// Of jobs that have no summary.
+constexpr const char* where_placements_are =
+    "which GPUs each got, beside those of stock Slurm, is in slurmctld's log (sluice: job N: ...)";
+
 int status_of_all(bool json) {
     const auto jobs = ask_all();
     if (!jobs) return fail("status", jobs.error());
-    if (!json) {
+    if (json) {
+        for (const ControlJob& job : jobs->of_sluice) {
+            if (job.summary) print_json(job, *job.summary);
+        }
+        return 0;
+    }
+    if (jobs->of_sluice.empty())
+        std::printf("no job with --train-* options\n");
+    else
         std::printf("%-12s  %-10s  %4s  %10s  %8s  %8s  %9s  %7s  %s\n", "JOB", "STATE", "GPUS",
                     "STEP", "LOSS", "STEPS/S", "PLACEMENT", "RESIZES", "NOTE");
-    }
-    for (const ControlJob& job : *jobs) {
-        if (!json)
-            print_row(job);
-        else if (job.summary)
-            print_json(job, *job.summary);
+    for (const ControlJob& job : jobs->of_sluice) print_row(job);
+    if (jobs->others > 0) {
+        std::printf(
+            "%d job%s with GPUs run%s without --train-* options: %s; in short: sluice status "
+            "--controller\n",
+            jobs->others, jobs->others == 1 ? "" : "s", jobs->others == 1 ? "s" : "",
+            where_placements_are);
     }
     return 0;
 }
@@ -303,7 +330,8 @@ int status_of_job(const std::string& id, bool json) {
             if (none.code == ErrorCode::not_found)
                 none.message +=
                     ": it was submitted without a --train-* option, before Sluice ran, or somebody "
-                    "else writes to the AdminComment";
+                    "else writes to the AdminComment; " +
+                    std::string(where_placements_are);
             continue;
         }
         if (found && !json) std::printf("\n");

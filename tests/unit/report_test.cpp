@@ -322,6 +322,12 @@ TEST(Sacct, NoGpusInTresIsSaid) {  // U39
     EXPECT_NE(to_table(report).find("AccountingStorageTRES in slurm.conf lacks gres/gpu"),
               std::string::npos);
     EXPECT_EQ(to_table(read(line({}))).find("AccountingStorageTRES"), std::string::npos);
+    // Of what has not started nobody knows what it will hold, and of nothing nothing is known.
+    row.tres = "";
+    EXPECT_EQ(to_table(read(line(row))).find("AccountingStorageTRES"), std::string::npos);
+    const std::string none = to_table(read(""));
+    EXPECT_EQ(none.find("AccountingStorageTRES"), std::string::npos);
+    EXPECT_NE(none.find("sacct names no job of that time"), std::string::npos) << none;
 }
 
 TEST(Sacct, AllRecordsOfARequeuedJobCount) {  // U40
