@@ -56,8 +56,8 @@ EXTRA_DIST += tests/data
 EXTRA_DIST += tests/README.md tests/run.py tests/integration
 
 # The command line tool, from outside.
-TESTS += tests/cli/sets_test tests/cli/topo_test tests/cli/curves_test tests/cli/sources_test tests/cli/jobs_test tests/cli/man_test tests/cli/examples_test tests/cli/sim_test
-EXTRA_DIST += tests/cli/sets_test tests/cli/topo_test tests/cli/curves_test tests/cli/sources_test tests/cli/jobs_test tests/cli/man_test tests/cli/examples_test tests/cli/sim_test
+TESTS += tests/cli/sets_test tests/cli/topo_test tests/cli/curves_test tests/cli/sources_test tests/cli/jobs_test tests/cli/man_test tests/cli/examples_test tests/cli/prepare_test tests/cli/sim_test
+EXTRA_DIST += tests/cli/sets_test tests/cli/topo_test tests/cli/curves_test tests/cli/sources_test tests/cli/jobs_test tests/cli/man_test tests/cli/examples_test tests/cli/prepare_test tests/cli/sim_test
 
 include tests/bench/local.mk
 include tests/fuzz/local.mk
