@@ -178,6 +178,14 @@ Result<GpuGraph> graph_of(const std::vector<GresDevice>& devices,
     return graph;
 }
 
+/// N of /dev/nvidiaN, the name given with '_' for '/'; -1 for another file.
+int minor_of(std::string_view file) {
+    constexpr std::string_view device = "_dev_nvidia";
+    if (!file.starts_with(device)) return -1;
+    const auto minor = parse_integer(file.substr(device.size()));
+    return minor && *minor >= 0 && *minor < 65536 ? static_cast<int>(*minor) : -1;
+}
+
 std::string gpu_name(std::size_t gpu) {
     return "GPU " + std::to_string(gpu);
 }
@@ -192,6 +200,7 @@ Result<GpuGraph> graph_of_gres(const std::vector<GresDevice>& devices) {
 
 Result<GpuGraph> read_gres_conf(std::string_view text, std::string_view name) {
     std::vector<GresDevice> devices;
+    std::vector<int> minors;
     std::vector<std::string> where;
     std::optional<std::string> class_of_nodes;
     bool detected = false;
@@ -219,6 +228,7 @@ Result<GpuGraph> read_gres_conf(std::string_view text, std::string_view name) {
         }
         class_of_nodes = nodes;
         std::size_t count = 1;
+        std::vector<std::string> device_files;
         if (value_of(words, "MultipleFiles")) {
             return no_peers(std::string(name) + ":" + std::to_string(number) + ": the device");
         }
@@ -226,11 +236,12 @@ Result<GpuGraph> read_gres_conf(std::string_view text, std::string_view name) {
             // A list of paths follows the rules for nodes, but for the slashes.
             std::string names(*file);
             std::replace(names.begin(), names.end(), '/', '_');
-            const auto files = expand_hostlist(names);
+            auto files = expand_hostlist(names);
             if (!files) {
                 return error("File=" + printable(*file) + ": write paths like /dev/nvidia[0-7]");
             }
             count = files->size();
+            device_files = *std::move(files);
         } else if (const auto given = value_of(words, "Count")) {
             const auto value = parse_integer(*given);
             if (!value || *value < 1 || *value > GpuSet::max_gpus) {
@@ -252,6 +263,7 @@ Result<GpuGraph> read_gres_conf(std::string_view text, std::string_view name) {
             where.push_back(std::string(name) + ":" + std::to_string(number) + ": " +
                             gpu_name(devices.size()));
             devices.push_back(device);
+            minors.push_back(device_files.empty() ? -1 : minor_of(device_files[i]));
         }
     }
     if (devices.empty() && detected) {
@@ -264,7 +276,10 @@ Result<GpuGraph> read_gres_conf(std::string_view text, std::string_view name) {
     if (devices.empty()) {
         return {ErrorCode::bad_input, std::string(name) + ": has no line Name=gpu"};
     }
-    return graph_of(devices, where);
+    auto graph = graph_of(devices, where);
+    for (std::size_t i = 0; graph && i < minors.size(); ++i)
+        graph->gpu(static_cast<int>(i)).minor = minors[i];
+    return graph;
 }
 
 }  // namespace sluice

@@ -224,6 +224,9 @@ Result<GpuGraph> add_nvidia_links(GpuGraph graph) {
 }
 
 Result<GpuGraph> discover_gpus(const std::string& root, std::string& note) {
+    std::error_code ignored;
+    if (!root.empty() && !std::filesystem::is_directory(root, ignored))
+        return {ErrorCode::bad_input, "--root " + printable(root, 200) + ": is no folder"};
     std::vector<std::string> environment;
     if (!root.empty()) environment.push_back("HWLOC_FSROOT=" + root);
     // Within a job hwloc would show the job's part of the machine.

@@ -436,12 +436,17 @@ TEST(GresConf, ReadsAClassOfNodes) {
     const GpuGraph graph = read_file("gres.conf");
     EXPECT_EQ(fingerprint(graph), fingerprint(read_file("nvlink-pairs8.topo-m.txt")));
     EXPECT_EQ(graph.gpu(0).model, "a100");
+    EXPECT_EQ(graph.gpu(5).minor, 5);
     const auto ranges = read_topology(
         "AutoDetect=off\nname=gpu file=/dev/nvidia[0-1] COUNT=2 cores=0-7 # first\n"
         "Name=gpu\tFile=/dev/nvidia[2,3]\tCores=8-15\nName=nic Count=4\n",
         "f");
     ASSERT_TRUE(ranges.ok()) << error_of(ranges);
     EXPECT_EQ(fingerprint(*ranges), "4 NODE,SYS,SYS;SYS,SYS;NODE");
+    EXPECT_EQ(ranges->gpu(2).minor, 2);
+    const auto others = read_topology("Name=gpu File=/tmp/c/dev/gpu[0-1]\nName=gpu Count=1\n", "f");
+    ASSERT_TRUE(others.ok()) << error_of(others);
+    for (int gpu = 0; gpu < 3; ++gpu) EXPECT_EQ(others->gpu(gpu).minor, -1);
 }
 
 TEST(GresConf, BrokenFilesNameTheLine) {
