@@ -83,7 +83,8 @@ Forecast forecast_loss(const LossCurve& curve, double step);
 std::optional<Forecast> forecast_step(const LossCurve& curve, double loss);
 
 /// What the loss comes to in the end. No public curve goes on for so long; of curves of each family
-/// with noise the interval has held the limit in 73 to 100% (mean 89%; tests/unit/model_test.cpp).
+/// with noise the interval has held the limit in 78 to 100%, 90% on average
+/// (tests/unit/model_test.cpp).
 Forecast forecast_limit(const LossCurve& curve);
 
 /// The step from which on the loss is flat: twice as many steps take it down by no more than
