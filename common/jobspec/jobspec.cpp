@@ -122,8 +122,9 @@ Status read_gpus(const OptionInfo& option, std::string_view value, JobSpec& spec
         if (!range) {
             const bool alone = piece.size() == value.size();
             return refuse(option, value,
-                          alone ? "is no list of GPU counts"
-                                : "is no list of GPU counts at \"" + printable(piece) + "\"");
+                          "is no list of GPU counts from 1 to " +
+                              std::to_string(JobSpec::max_gpus) +
+                              (alone ? "" : " at \"" + printable(piece) + "\""));
         }
         for (std::int64_t size = range->first; size <= range->last;
              size = range->powers ? size * range->stride : size + range->stride) {

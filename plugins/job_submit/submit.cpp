@@ -6,6 +6,7 @@
 #include "common/base/text.hpp"
 #include "common/jobspec/jobspec.hpp"
 #include "common/report/summary.hpp"
+#include "common/samples/loss_feed.hpp"
 #include "plugins/slurm/gpu_request.hpp"
 #include "plugins/slurm/release.hpp"
 #include "plugins/slurm/spank_options.hpp"
@@ -46,6 +47,53 @@ int requested_gpus(const job_desc_msg_t& request, const GpuRequest& gpus) {
     return fixed ? gpus.count * nodes : 0;
 }
 
+// Why the number of GPUs of a job with --train-gpus is never changed; null: it may be.
+const char* why_size_stays(const job_desc_msg_t& request) {
+    if (!request.script) return "it is submitted by srun or salloc, and not by sbatch";
+    if (request.array_inx) return "it is part of an array";
+    if (request.het_job_offset != NO_VAL) return "it is part of a heterogeneous job";
+    if (request.shared == JOB_SHARED_NONE) return "it has its nodes alone (--exclusive)";
+    const GpuRequest gpus = parse_gpu_request(request.tres_per_job, request.tres_per_node,
+                                              request.tres_per_socket, request.tres_per_task);
+    if (gpus.form == GpuRequest::Form::other)
+        return "it asks for GPUs per socket or per task, or for several types";
+    return nullptr;
+}
+
+// What the options lack; not refused, because a site may set them for all of its users.
+std::vector<std::string> hints_on(const job_desc_msg_t& request, const JobSpec& spec,
+                                  bool wants_resize) {
+    std::vector<std::string> hints;
+    if (wants_resize && spec.sizes.empty())
+        hints.emplace_back(
+            "--train-resize has no effect without --train-gpus, the sizes at which the job can "
+            "run");
+    const bool resizes = spec.sizes.size() > 1 && spec.resize != ResizeMode::off;
+    if (const char* why = resizes ? why_size_stays(request) : nullptr)
+        hints.push_back(std::string("--train-gpus: the job keeps the number of GPUs that it "
+                                    "starts with: ") +
+                        why);
+    const auto source = parse_loss_source(spec.loss);
+    if (request.script && source && source->kind == LossSource::Kind::mlflow) {
+        const auto is_set = [&](std::string_view name) {
+            return std::any_of(
+                request.environment, request.environment + request.env_size, [&](const char* each) {
+                    const std::string_view variable = each ? each : "";
+                    return variable.size() > name.size() + 1 && variable.starts_with(name) &&
+                           variable[name.size()] == '=';
+                });
+        };
+        const std::string named = "--train-loss=" + printable(spec.loss, 100) + " names no ";
+        if (source->uri.empty() && !is_set("MLFLOW_TRACKING_URI"))
+            hints.push_back(named + "server, and MLFLOW_TRACKING_URI is not set: write mlflow:" +
+                            source->run + "@https://SERVER");
+        if (source->run.empty() && !is_set("MLFLOW_RUN_ID"))
+            hints.push_back(named + "run, and MLFLOW_RUN_ID is not set: write mlflow:RUN" +
+                            (source->uri.empty() ? "" : "@" + source->uri));
+    }
+    return hints;
+}
+
 }  // namespace
 
 Status check_submission(job_desc_msg_t* request, bool mark, std::string& hint) {
@@ -54,14 +102,11 @@ Status check_submission(job_desc_msg_t* request, bool mark, std::string& hint) {
     const Result<JobSpec> spec = parse_options(options);
     if (!spec) return spec.error();
 
-    // Not refused: a site may set it for all of its users.
     const bool wants_resize = std::any_of(options.begin(), options.end(), [](const auto& option) {
         return option.first.ends_with("resize") && !equal_ignoring_case(option.second, "off");
     });
-    if (wants_resize && spec->sizes.empty())
-        hint =
-            "--train-resize has no effect without --train-gpus, the sizes at which the job can "
-            "run";
+    for (const std::string& each : hints_on(*request, *spec, wants_resize))
+        hint += (hint.empty() ? "" : "\n") + each;
 
     const bool batch = request->script != nullptr;
     // A component of a heterogeneous job is never resized, and Slurm hands the options of one on to

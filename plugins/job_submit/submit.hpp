@@ -12,8 +12,8 @@
 namespace sluice::slurm {
 
 /// Changes nothing for a job without --train-* options. bad_input names option, value and legal
-/// form. `mark` is false where sluice.conf says SummaryField=none. `hint` is for the user of a job
-/// that is accepted.
+/// form. `mark` is false where sluice.conf says SummaryField=none. `hint`, lines on what will have
+/// no effect, is for the user of a job that is accepted.
 Status check_submission(job_desc_msg_t* request, bool mark, std::string& hint);
 
 }  // namespace sluice::slurm

@@ -236,6 +236,25 @@ class Good(OptionsTest):
             told = self.slurm.run(["sbatch", *words, "-o", "/dev/null", "--wrap", "true"]).stderr
             self.assertEqual("--train-resize has no effect without --train-gpus" in told, hint, f"{words}: {told}")
 
+    def test_sizes_that_will_not_change_are_a_hint(self):
+        hint = "--train-gpus: the job keeps the number of GPUs that it starts with: it "
+        sbatch, srun = ["sbatch", "-o", "/dev/null", "--wrap", "true"], ["srun", "true"]
+        for words, why in ((srun, "is submitted by srun"), (["salloc", "true"], "is submitted by srun or salloc"), (sbatch + ["--array=1-2"], "is part of an array"),
+                           (sbatch + ["--exclusive"], "has its nodes alone"), (sbatch + ["-n2", "--gpus-per-task=1"], "asks for GPUs per socket or per task"),
+                           (sbatch, None), (sbatch + ["--train-resize=off", "--array=1-2"], None)):
+            told = self.slurm.run([words[0], "--train-gpus=1-4", *words[1:]]).stderr
+            self.assertEqual(hint in told, why is not None, f"{words}: {told}")
+            self.assertIn(why or "", told, words)
+
+    def test_an_mlflow_source_without_a_server_is_a_hint(self):
+        for value, env, hints in (("mlflow:abc", {}, ["names no server, and MLFLOW_TRACKING_URI is not set: write mlflow:abc@https://SERVER"]),
+                                  ("mlflow:", {"MLFLOW_TRACKING_URI": "http://h"}, ["names no run, and MLFLOW_RUN_ID is not set: write mlflow:RUN"]),
+                                  ("mlflow:abc@http://h", {}, []), ("mlflow:", {"MLFLOW_TRACKING_URI": "http://h", "MLFLOW_RUN_ID": "a"}, [])):
+            told = self.slurm.run(["sbatch", f"--train-loss={value}", "-o", "/dev/null", "--wrap", "true"], env=env).stderr
+            self.assertEqual("names no " in told, bool(hints), f"{value}: {told}")
+            for hint in hints:
+                self.assertIn(hint, told)
+
     def test_components_of_a_heterogeneous_job_keep_their_requests(self):
         for words, gpus in ((["--gpus=2", "--train-gpus=2-4", ":", "-N1", "-n1"], [2, 0]), (["--gpus=2", "--train-gpus=2-4", ":", "-N1", "--gpus=1"], [2, 1])):
             told = self.slurm.run(["salloc", "--no-shell", "-N1", *words]).stderr

@@ -111,10 +111,12 @@ TEST(JobSpec, Sizes) {
 
 TEST(JobSpec, MalformedSizes) {
     EXPECT_EQ(error_of({{"train-gpus", "1-x"}}),
-              "--train-gpus: \"1-x\" is no list of GPU counts: write 4, 1-16, 2-16:2, 1-16:x2 or "
+              "--train-gpus: \"1-x\" is no list of GPU counts from 1 to 65536: write 4, 1-16, "
+              "2-16:2, 1-16:x2 or "
               "2,4,8");
     EXPECT_EQ(error_of({{"train-gpus", "1,2,y"}}),
-              "--train-gpus: \"1,2,y\" is no list of GPU counts at \"y\": write 4, 1-16, 2-16:2, "
+              "--train-gpus: \"1,2,y\" is no list of GPU counts from 1 to 65536 at \"y\": write 4, "
+              "1-16, 2-16:2, "
               "1-16:x2 or 2,4,8");
     EXPECT_EQ(error_of({{"train-gpus", "1-257"}}),
               "--train-gpus: \"1-257\" has more than 256 GPU counts: write 4, 1-16, 2-16:2, "
