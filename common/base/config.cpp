@@ -300,6 +300,17 @@ Result<Config> parse_config(std::string_view text, std::string_view name) {
     return parser.finish();
 }
 
+std::string note_on(const Config& config) {
+    const std::chrono::seconds horizon = std::max(config.interval, config.resize_cooldown);
+    if (config.policy != "progress" || config.max_resizes_per_hour == 0 ||
+        config.restart_cost < horizon)
+        return "";
+    return "RestartCost=" + std::to_string(config.restart_cost.count()) +
+           " is not below the longer of Interval and ResizeCooldown, " +
+           std::to_string(horizon.count()) +
+           " s, within which a restart has to pay: no running job is given more GPUs";
+}
+
 Result<Config> read_config_file(const std::string& path) {
     const auto text = read_file(path, max_file_bytes);
     if (!text) return text.error();

@@ -36,8 +36,7 @@ struct Config {
     std::chrono::seconds resize_cooldown{
         600};                      ///< ResizeCooldown: least time between two resizes of a job
     int max_resizes_per_hour = 4;  ///< MaxResizesPerHour, of a job, 0..3600
-    std::chrono::seconds restart_cost{
-        60};                 ///< RestartCost assumed until the job's own was measured
+    std::chrono::seconds restart_cost{60};  ///< RestartCost: time without progress of a resize
     double min_gain = 0.05;  ///< MinGain: least relative gain for which a job is resized
     double fragmentation_weight =
         0.1;  ///< FragmentationWeight: step time that a whole node is worth
@@ -46,6 +45,9 @@ struct Config {
 /// Wholly valid or an error "NAME:LINE: Key: ... write ..."; unknown keys are errors that list the
 /// known ones.
 Result<Config> parse_config(std::string_view text, std::string_view name);
+
+/// What legal values mean together that few will want, for a log; empty: nothing of the kind.
+std::string note_on(const Config& config);
 
 /// A missing file is the default configuration: not_found tells it apart from a broken one.
 Result<Config> read_config_file(const std::string& path);

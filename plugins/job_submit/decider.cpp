@@ -170,6 +170,7 @@ void Decider::reload_config() {
     log_info("policy " + std::string(policy_->name()) + " every " +
              std::to_string(next.interval.count()) + " s" +
              (next.advise_only ? ", advise only: nothing is changed" : ""));
+    if (const std::string note = note_on(next); !note.empty()) log_info(note);
     const std::lock_guard lock(mutex_);
     config_ = std::make_shared<const Config>(next);
 }

@@ -18,6 +18,20 @@ std::string error_of(const std::string& text) {
     return config ? "" : config.error().message;
 }
 
+TEST(Config, ARestartThatCannotPayIsNoted) {
+    const auto note = [](const std::string& text) {
+        return note_on(*parse_config(text, "sluice.conf"));
+    };
+    EXPECT_EQ(note(""), "");
+    EXPECT_EQ(note("Interval=10 ResizeCooldown=20"),
+              "RestartCost=60 is not below the longer of Interval and ResizeCooldown, 20 s, within "
+              "which a restart has to pay: no running job is given more GPUs");
+    EXPECT_EQ(note("Interval=10 ResizeCooldown=20 RestartCost=8"), "");
+    EXPECT_NE(note("Interval=60 ResizeCooldown=0"), "");
+    EXPECT_EQ(note("Interval=10 ResizeCooldown=20 Policy=fifo"), "");
+    EXPECT_EQ(note("Interval=10 ResizeCooldown=20 MaxResizesPerHour=0"), "");
+}
+
 TEST(Config, EveryKey) {
     const auto config = parse_config(
         "# Sluice\r\n"
