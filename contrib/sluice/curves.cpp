@@ -257,9 +257,14 @@ Status read_losses(const Reading& reading, const Take& take) {
             return read_log(reading.source.path, options, take);
         }
         case LossSource::Kind::events:
-        case LossSource::Kind::trainer_state:
-            return read_feed(*open_file_feed(reading.source, reading.options), reading.options,
-                             ErrorCode::bad_input, take);
+        case LossSource::Kind::trainer_state: {
+            const auto feed = open_file_feed(reading.source, reading.options);
+            Status status = read_feed(*feed, reading.options, ErrorCode::bad_input, take);
+            if (!status && status.error().code == ErrorCode::not_found && feed->keys_seen().empty())
+                return {ErrorCode::not_found, "no loss found in " + printable(feed->name(), 200) +
+                                                  ": it is empty, or holds no numbers"};
+            return status;
+        }
         case LossSource::Kind::mlflow:
             break;
     }

@@ -21,6 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     demand(again.ok());
     demand(to_text(*again) == text);
     if (!record->curve) return 0;
+    const Forecast limit = forecast_limit(*record->curve);
+    demand(!(limit.low > limit.value) && !(limit.high < limit.value));
     for (const double step : {0.0, 1000.0, 1e15}) {
         const Forecast forecast = forecast_loss(*record->curve, step);
         demand(!(forecast.low > forecast.value) && !(forecast.high < forecast.value));
