@@ -91,7 +91,8 @@ struct RankedSet {
 
 /// Every set of `count` GPUs of `free` that contains `must`, best first, at most `limit` of them.
 /// By enumeration, for people and tests, not for the controller. not_found when free has a GPU
-/// that the node lacks, must is not part of free or larger than count, or free has fewer than count.
+/// that the node lacks, must is not part of free or larger than count, or free has fewer than
+/// count.
 Result<std::vector<RankedSet>> rank_sets(const BestSets& sets, GpuSet free, int count, GpuSet must,
                                          std::size_t limit);
 
