@@ -302,7 +302,7 @@ Result<Config> parse_config(std::string_view text, std::string_view name) {
 
 std::string note_on(const Config& config) {
     const std::chrono::seconds horizon = std::max(config.interval, config.resize_cooldown);
-    if (config.policy != "progress" || config.max_resizes_per_hour == 0 ||
+    if (config.policy == "fifo" || config.max_resizes_per_hour == 0 ||
         config.restart_cost < horizon)
         return "";
     return "RestartCost=" + std::to_string(config.restart_cost.count()) +

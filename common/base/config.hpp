@@ -20,7 +20,7 @@ struct NodeClassLine {
 };
 
 struct Config {
-    std::string policy = "progress";          ///< Policy: a name that make_policy() knows
+    std::string policy = "sluice";            ///< Policy: a name that make_policy() knows
     int policy_line = 0;                      ///< where Policy stands; 0: nowhere
     std::chrono::seconds interval{60};        ///< Interval between two plans, 1..3600
     bool advise_only = false;                 ///< AdviseOnly

@@ -79,7 +79,7 @@ TEST(Config, AnEmptyFileIsTheDefault) {
     for (const char* text : {"", "\n\n", "# nothing\n", "  \t\n#"}) {
         const auto config = parse_config(text, "sluice.conf");
         ASSERT_TRUE(config) << config.error().message;
-        EXPECT_EQ(config->policy, "progress");
+        EXPECT_EQ(config->policy, "sluice");
         EXPECT_EQ(config->interval.count(), 60);
         EXPECT_TRUE(config->partitions.empty());
     }
