@@ -6,6 +6,8 @@ contrib_sim_libsim_la_SOURCES = \
 	contrib/sim/application.hpp \
 	contrib/sim/csv_table.cpp \
 	contrib/sim/csv_table.hpp \
+	contrib/sim/figures.cpp \
+	contrib/sim/figures.hpp \
 	contrib/sim/knowledge.cpp \
 	contrib/sim/knowledge.hpp \
 	contrib/sim/learned.cpp \

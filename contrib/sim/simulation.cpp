@@ -12,24 +12,25 @@ namespace {
 
 struct ActiveJob {
     TrainingJob training;
-    const WorkloadJob* asked;
+    const WorkloadJob* asked = nullptr;
     JobResult result;
     double restart_s = 0;
     double limit_s = 0;  ///< at the size that was asked for
-    std::vector<NodeShare> held;
+    std::vector<NodeShare> held{};
     double limit_end_s = 0;
     double since_s = 0;   ///< it has had these GPUs, or none
     double waited_s = 0;  ///< before it got them
+    int last_gpus = 0;    ///< that it has had
     bool over = false;
 };
 
-/// How long the job runs as it was asked for, on as few nodes as can be.
-double duration_as_asked(const TrainingJob& job, const WorkloadJob& asked, int gpus_of_node) {
+/// How long the job runs as it was asked for, on as few nodes of a type as can be.
+double duration_as_asked(const TrainingJob& job, const WorkloadJob& asked, const Nodes& nodes) {
     const Application& application = job.application();
     const double batch = batch_of(asked, application.first_batch());
     return application.total_progress() /
-           job.rate_on(filled(asked.gpus, gpus_of_node), 0,
-                       split_batch(application.limits(0), asked.gpus, batch));
+           job.rate_on(filled(asked.gpus, nodes.gpus), nodes.type,
+                       split_batch(application.limits(nodes.type), asked.gpus, batch));
 }
 
 const Application* find(const std::vector<Application>& applications, const std::string& name) {
@@ -37,6 +38,245 @@ const Application* find(const std::vector<Application>& applications, const std:
         std::find_if(applications.begin(), applications.end(),
                      [&](const Application& application) { return application.name() == name; });
     return found == applications.end() ? nullptr : &*found;
+}
+
+class Run {
+  public:
+    Run(const std::vector<WorkloadJob>& workload, const std::vector<Application>& applications,
+        const std::vector<Nodes>& nodes, const Policy& policy, Knowledge& knowledge,
+        const SimulationOptions& options);
+
+    Result<SimulationResult> go();
+
+  private:
+    void live_until(double end);
+    Status take_arrivals();
+    void decide();
+    void start_stock(const std::vector<bool>& named);
+    std::vector<AloneTime> times_alone(const ActiveJob& job) const;
+    JobView view_of(std::size_t number);
+    void give(ActiveJob& job, std::vector<NodeShare> shares);
+    void note_held(double since_s, int gpus);
+    int held() const;
+
+    const std::vector<WorkloadJob>& workload_;
+    const std::vector<Application>& applications_;
+    const std::vector<Nodes>& nodes_;
+    const Policy& policy_;
+    Knowledge& knowledge_;
+    const SimulationOptions& options_;
+
+    ClusterView view_;
+    std::vector<ActiveJob> jobs_;  // that have come
+    std::vector<std::size_t> active_;
+    double now_ = 0;
+    SimulationResult result_;
+};
+
+Run::Run(const std::vector<WorkloadJob>& workload, const std::vector<Application>& applications,
+         const std::vector<Nodes>& nodes, const Policy& policy, Knowledge& knowledge,
+         const SimulationOptions& options)
+    : workload_(workload),
+      applications_(applications),
+      nodes_(nodes),
+      policy_(policy),
+      knowledge_(knowledge),
+      options_(options) {
+    for (const Nodes& group : nodes) {
+        result_.gpus += group.count * group.gpus;
+        for (int i = 0; i < group.count; ++i)
+            view_.nodes.push_back(
+                {"n" + std::to_string(view_.nodes.size()), group.gpus, group.type});
+    }
+    view_.options.interval_s = options.round_s;
+    view_.options.cooldown_s = options.round_s;
+    view_.options.may_stop = options.may_stop;
+    jobs_.reserve(workload.size());
+}
+
+Result<SimulationResult> Run::go() {
+    while (jobs_.size() < workload_.size() || !active_.empty()) {
+        if (active_.empty()) {
+            // nothing happens until the round before the next one comes
+            const double rounds =
+                std::ceil(workload_[jobs_.size()].arrival_s / options_.round_s) - 1;
+            now_ = std::max(now_, rounds * options_.round_s);
+        }
+        if (now_ > workload_.back().arrival_s + options_.longest_s)
+            return {ErrorCode::not_found, std::to_string(active_.size()) +
+                                              (active_.size() == 1 ? " job is" : " jobs are") +
+                                              " not over " + format_number(options_.longest_s) +
+                                              " s after the last has come"};
+        live_until(now_ + options_.round_s);
+        if (const Status taken = take_arrivals(); !taken) return taken.error();
+        if (!active_.empty()) decide();
+    }
+    for (ActiveJob& job : jobs_) {
+        job.result.gpu_s = job.training.attained_gpu_s();
+        job.result.useful_gpu_s = job.training.useful_gpu_s();
+        job.result.restarts = std::max(0, job.training.starts() - 1);
+        result_.makespan_s = std::max(result_.makespan_s, job.result.end_s);
+        result_.jobs.push_back(std::move(job.result));
+    }
+    return std::move(result_);
+}
+
+/// Jobs run on with what they hold.
+void Run::live_until(double end) {
+    struct Freed {
+        double at_s;
+        int gpus;
+    };
+    std::vector<Freed> freed;
+    for (const std::size_t number : active_) {
+        ActiveJob& job = jobs_[number];
+        const double lived = job.training.advance(end - now_);
+        if (!job.training.complete()) continue;
+        job.over = true;
+        job.result.end_s = now_ + lived;
+        freed.push_back({job.result.end_s, job.training.gpus()});
+    }
+    std::stable_sort(freed.begin(), freed.end(),
+                     [](const Freed& a, const Freed& b) { return a.at_s < b.at_s; });
+    for (const Freed& each : freed) note_held(each.at_s, held() - each.gpus);
+    now_ = end;
+    std::erase_if(active_, [&](std::size_t number) { return jobs_[number].over; });
+}
+
+Status Run::take_arrivals() {
+    while (jobs_.size() < workload_.size() && workload_[jobs_.size()].arrival_s <= now_) {
+        const WorkloadJob& asked = workload_[jobs_.size()];
+        const Application* application = find(applications_, asked.application);
+        if (!application)
+            return {ErrorCode::bad_input, "job " + printable(asked.name) +
+                                              ": there are no tables for application " +
+                                              printable(asked.application)};
+        ActiveJob job{
+            .training = TrainingJob(*application, knowledge_.batch_rule(*application, asked)),
+            .asked = &asked,
+            .result = {.name = asked.name,
+                       .application = asked.application,
+                       .gpus = asked.gpus,
+                       .arrival_s = asked.arrival_s},
+            .since_s = asked.arrival_s};
+        const auto restart = options_.restart_of_s.find(asked.application);
+        job.restart_s =
+            restart == options_.restart_of_s.end() ? options_.restart_s : restart->second;
+        const double seconds = duration_as_asked(job.training, asked, nodes_.front());
+        if (!(seconds <= options_.longest_job_s))
+            return {ErrorCode::not_found, "job " + printable(asked.name) + " would take " +
+                                              format_number(seconds) + " s as it was asked for, " +
+                                              format_number(options_.longest_job_s) +
+                                              " s are the most that is simulated"};
+        job.limit_s = options_.limit_factor * seconds;
+        job.result.alone = times_alone(job);
+        active_.push_back(jobs_.size());
+        jobs_.push_back(std::move(job));
+    }
+    return {};
+}
+
+/// On 1, 2, 4 and so on to the GPUs that were asked for; rigid: on these.
+std::vector<AloneTime> Run::times_alone(const ActiveJob& job) const {
+    const Application& application = job.training.application();
+    const double batch = batch_of(*job.asked, application.first_batch());
+    const int asked = job.asked->gpus;
+    std::vector<AloneTime> times;
+    for (int gpus = knowledge_.malleable(*job.asked) ? 1 : asked;;
+         gpus = std::min(2 * gpus, asked)) {
+        double speed = 0;
+        for (const Nodes& group : nodes_) {
+            const BatchSplit split = split_batch(application.limits(group.type), gpus, batch);
+            const double seconds =
+                job.training.steps_left(split.batch(gpus)) *
+                job.training.step_seconds_on(filled(gpus, group.gpus), group.type, split);
+            speed += double(group.count) * group.gpus / result_.gpus / seconds;
+        }
+        times.push_back({gpus, job.restart_s + 1 / speed});
+        if (gpus == asked) return times;
+    }
+}
+
+JobView Run::view_of(std::size_t number) {
+    const ActiveJob& job = jobs_[number];
+    JobView seen;
+    seen.id = static_cast<std::uint32_t>(number);
+    seen.running = job.training.running();
+    seen.requested = job.asked->gpus;
+    seen.current = job.training.gpus();
+    seen.sizes = knowledge_.sizes(job.training, *job.asked);
+    seen.resizable = knowledge_.malleable(*job.asked);
+    seen.held = job.held;
+    seen.work = knowledge_.forecast(job.training, *job.asked);
+    seen.attained_gpu_s = job.training.attained_gpu_s();
+    seen.restart_cost_s = job.restart_s;
+    seen.age_s = now_ - job.asked->arrival_s;
+    seen.resizes = std::max(0, job.training.starts() - 1);
+    seen.since_resize_s = now_ - job.since_s;
+    seen.waited_s = seen.running ? job.waited_s : now_ - job.since_s;
+    return seen;
+}
+
+void Run::give(ActiveJob& job, std::vector<NodeShare> shares) {
+    if (!job.training.running()) {
+        job.waited_s = now_ - job.since_s;
+        job.result.longest_wait_s = std::max(job.result.longest_wait_s, job.waited_s);
+    }
+    job.since_s = now_;
+    job.held = std::move(shares);
+    std::vector<int> gpus;
+    for (const NodeShare& share : job.held) gpus.push_back(share.gpus);
+    const std::size_t type = job.held.empty() ? 0 : view_.nodes[job.held.front().node].type;
+    job.training.place(std::move(gpus), type, job.restart_s);
+    job.limit_end_s = now_ + job.limit_s;
+    if (!job.training.running()) return;
+    if (job.training.starts() == 1)
+        job.result.first_start_s = now_;
+    else if (job.training.gpus() != job.last_gpus)
+        ++job.result.resizes;
+    job.last_gpus = job.training.gpus();
+}
+
+void Run::decide() {
+    view_.jobs.clear();
+    for (const std::size_t number : active_) view_.jobs.push_back(view_of(number));
+    Plan plan = policy_.plan(view_);
+    std::vector<bool> named(jobs_.size());
+    // who gives up GPUs comes first
+    for (const Decision& decision : plan.decisions) {
+        named[decision.job] = true;
+        if (decision.gpus == 0) give(jobs_[decision.job], {});
+    }
+    for (Decision& decision : plan.decisions)
+        if (decision.gpus > 0) give(jobs_[decision.job], std::move(decision.shares));
+    start_stock(named);
+    int all = 0;
+    for (const std::size_t number : active_) all += jobs_[number].training.gpus();
+    note_held(now_, all);
+}
+
+/// Waiting jobs that the policy has said nothing of.
+void Run::start_stock(const std::vector<bool>& named) {
+    std::vector<StockJob> others;
+    std::vector<std::size_t> numbers;
+    for (const std::size_t number : active_) {
+        const ActiveJob& job = jobs_[number];
+        if (!job.training.running() && named[number]) continue;
+        others.push_back({job.training.running(),
+                          job.training.running() ? job.training.gpus() : job.asked->gpus,
+                          job.limit_end_s, job.limit_s, job.held});
+        numbers.push_back(number);
+    }
+    for (StockStart& start : stock_starts(view_.nodes, others, now_))
+        give(jobs_[numbers[start.job]], std::move(start.shares));
+}
+
+int Run::held() const {
+    return result_.held.empty() ? 0 : result_.held.back().gpus;
+}
+
+void Run::note_held(double since_s, int gpus) {
+    if (gpus != held()) result_.held.push_back({since_s, gpus});
 }
 
 }  // namespace
@@ -49,137 +289,7 @@ Result<SimulationResult> simulate(const std::vector<WorkloadJob>& workload,
                                   const std::vector<Application>& applications,
                                   const std::vector<Nodes>& nodes, const Policy& policy,
                                   Knowledge& knowledge, const SimulationOptions& options) {
-    ClusterView view;
-    std::vector<std::size_t> type_of_node;
-    for (const Nodes& group : nodes) {
-        for (int i = 0; i < group.count; ++i) {
-            view.nodes.push_back({"n" + std::to_string(view.nodes.size()), group.gpus, group.type});
-            type_of_node.push_back(group.type);
-        }
-    }
-    view.options.interval_s = options.round_s;
-    view.options.cooldown_s = options.round_s;
-    view.options.may_stop = options.may_stop;
-
-    SimulationResult result;
-    std::vector<ActiveJob> jobs;
-    jobs.reserve(workload.size());
-    std::vector<std::size_t> active;
-    std::size_t arrived = 0;
-    for (double now = 0; arrived < workload.size() || !active.empty();) {
-        if (active.empty()) {
-            // nothing happens until the round before the next one comes
-            const double rounds = std::ceil(workload[arrived].arrival_s / options.round_s) - 1;
-            now = std::max(now, rounds * options.round_s);
-        }
-        if (now > workload.back().arrival_s + options.longest_s)
-            return {ErrorCode::not_found, std::to_string(active.size()) +
-                                              (active.size() == 1 ? " job is" : " jobs are") +
-                                              " not over " + format_number(options.longest_s) +
-                                              " s after the last has come"};
-        for (const std::size_t number : active) {
-            ActiveJob& job = jobs[number];
-            const double lived = job.training.advance(options.round_s);
-            if (!job.training.complete()) continue;
-            job.over = true;
-            job.result.end_s = now + lived;
-        }
-        now += options.round_s;
-        std::erase_if(active, [&](std::size_t number) { return jobs[number].over; });
-        for (; arrived < workload.size() && workload[arrived].arrival_s <= now; ++arrived) {
-            const WorkloadJob& asked = workload[arrived];
-            const Application* application = find(applications, asked.application);
-            if (!application)
-                return {ErrorCode::bad_input, "job " + printable(asked.name) +
-                                                  ": there are no tables for application " +
-                                                  printable(asked.application)};
-            const auto restart = options.restart_of_s.find(asked.application);
-            const double restart_s =
-                restart == options.restart_of_s.end() ? options.restart_s : restart->second;
-            active.push_back(jobs.size());
-            jobs.push_back({TrainingJob(*application, knowledge.batch_rule(*application, asked)),
-                            &asked,
-                            {asked.name, asked.application, asked.arrival_s, 0, 0, 0, 0},
-                            restart_s,
-                            0,
-                            {},
-                            0,
-                            asked.arrival_s,
-                            0,
-                            false});
-            ActiveJob& job = jobs.back();
-            const double seconds = duration_as_asked(job.training, asked, nodes.front().gpus);
-            if (!(seconds <= options.longest_job_s))
-                return {ErrorCode::not_found,
-                        "job " + printable(asked.name) + " would take " + format_number(seconds) +
-                            " s as it was asked for, " + format_number(options.longest_job_s) +
-                            " s are the most that is simulated"};
-            job.limit_s = options.limit_factor * seconds;
-        }
-        if (active.empty()) continue;
-
-        view.jobs.clear();
-        for (const std::size_t number : active) {
-            const ActiveJob& job = jobs[number];
-            JobView seen;
-            seen.id = static_cast<std::uint32_t>(number);
-            seen.running = job.training.running();
-            seen.requested = job.asked->gpus;
-            seen.current = job.training.gpus();
-            seen.sizes = knowledge.sizes(job.training, *job.asked);
-            seen.resizable = knowledge.malleable(*job.asked);
-            seen.held = job.held;
-            seen.work = knowledge.forecast(job.training, *job.asked);
-            seen.attained_gpu_s = job.training.attained_gpu_s();
-            seen.restart_cost_s = job.restart_s;
-            seen.age_s = now - job.asked->arrival_s;
-            seen.resizes = std::max(0, job.training.starts() - 1);
-            seen.since_resize_s = now - job.since_s;
-            seen.waited_s = seen.running ? job.waited_s : now - job.since_s;
-            view.jobs.push_back(std::move(seen));
-        }
-        const auto give = [&](ActiveJob& job, std::vector<NodeShare> shares) {
-            if (!job.training.running()) job.waited_s = now - job.since_s;
-            job.since_s = now;
-            job.held = std::move(shares);
-            std::vector<int> gpus;
-            for (const NodeShare& share : job.held) gpus.push_back(share.gpus);
-            const std::size_t type = job.held.empty() ? 0 : type_of_node[job.held.front().node];
-            job.training.place(std::move(gpus), type, job.restart_s);
-            job.limit_end_s = now + job.limit_s;
-            if (job.training.running() && job.training.starts() == 1)
-                job.result.first_start_s = now;
-        };
-        Plan plan = policy.plan(view);
-        std::vector<bool> named(jobs.size());
-        // who gives up GPUs comes first
-        for (Decision& decision : plan.decisions) {
-            named[decision.job] = true;
-            if (decision.gpus == 0) give(jobs[decision.job], {});
-        }
-        for (Decision& decision : plan.decisions)
-            if (decision.gpus > 0) give(jobs[decision.job], std::move(decision.shares));
-
-        std::vector<StockJob> others;
-        std::vector<std::size_t> numbers;
-        for (const std::size_t number : active) {
-            const ActiveJob& job = jobs[number];
-            if (!job.training.running() && named[number]) continue;
-            others.push_back({job.training.running(),
-                              job.training.running() ? job.training.gpus() : job.asked->gpus,
-                              job.limit_end_s, job.limit_s, job.held});
-            numbers.push_back(number);
-        }
-        for (StockStart& start : stock_starts(view.nodes, others, now))
-            give(jobs[numbers[start.job]], std::move(start.shares));
-    }
-    for (ActiveJob& job : jobs) {
-        job.result.gpu_s = job.training.attained_gpu_s();
-        job.result.restarts = std::max(0, job.training.starts() - 1);
-        result.makespan_s = std::max(result.makespan_s, job.result.end_s);
-        result.jobs.push_back(std::move(job.result));
-    }
-    return result;
+    return Run(workload, applications, nodes, policy, knowledge, options).go();
 }
 
 }  // namespace sluice::sim

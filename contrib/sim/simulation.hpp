@@ -33,21 +33,41 @@ struct SimulationOptions {
     double limit_factor = 2;
 };
 
+/// How long a job takes on an empty cluster with the batch it was asked for with, its start
+/// included; with several types of nodes at the mean speed of a GPU.
+struct AloneTime {
+    int gpus = 1;
+    double seconds = 0;
+};
+
 struct JobResult {
-    std::string name;
-    std::string application;
+    std::string name{};
+    std::string application{};
+    int gpus = 1;  ///< asked for
     double arrival_s = 0;
     double end_s = 0;
     double first_start_s = 0;
     double gpu_s = 0;
+    double useful_gpu_s = 0;    ///< of it, with progress
+    double longest_wait_s = 0;  ///< without GPUs at a stretch
     int restarts = 0;
+    int resizes = 0;                 ///< of them, those to another number of GPUs
+    std::vector<AloneTime> alone{};  ///< by GPUs, the last on those asked for
 
     double completion_s() const { return end_s - arrival_s; }
 };
 
+/// From then on.
+struct GpusHeld {
+    double since_s = 0;
+    int gpus = 0;
+};
+
 struct SimulationResult {
     std::vector<JobResult> jobs;
+    int gpus = 0;  ///< of the cluster
     double makespan_s = 0;
+    std::vector<GpusHeld> held;  ///< by time, only changes; 0 before the first
 };
 
 /// Who tells a policy what is known of a job.

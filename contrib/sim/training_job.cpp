@@ -76,6 +76,7 @@ double TrainingJob::advance(double seconds, double slowdown) {
         if (!complete()) choose_batch();
     }
     attained_gpu_s_ += lived * gpus_;
+    useful_gpu_s_ += (lived - delay) * gpus_;
     return lived;
 }
 

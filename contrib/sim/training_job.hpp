@@ -44,8 +44,9 @@ class TrainingJob {
     double progress() const { return progress_; }
     double remaining() const { return application_->total_progress() - progress_; }
     double attained_gpu_s() const { return attained_gpu_s_; }
-    int most_gpus() const { return most_gpus_; }  ///< that it has ever had
-    int starts() const { return starts_; }        ///< restarts included
+    double useful_gpu_s() const { return useful_gpu_s_; }  ///< of it, without restarts
+    int most_gpus() const { return most_gpus_; }           ///< that it has ever had
+    int starts() const { return starts_; }                 ///< restarts included
 
     /// Steps that are left with this batch to the end.
     double steps_left(double batch) const;
@@ -69,6 +70,7 @@ class TrainingJob {
     double progress_ = 0;
     double without_progress_s_ = 0;
     double attained_gpu_s_ = 0;
+    double useful_gpu_s_ = 0;
     int most_gpus_ = 0;
     int starts_ = 0;
 };

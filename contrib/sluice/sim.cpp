@@ -2,7 +2,6 @@
 //
 // sluice sim: a workload under several policies, in virtual time.
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <map>
 #include <set>
@@ -15,6 +14,7 @@
 #include "common/allocator/srtf.hpp"
 #include "common/base/json.hpp"
 #include "common/base/text.hpp"
+#include "contrib/sim/figures.hpp"
 #include "contrib/sim/knowledge.hpp"
 #include "contrib/sim/learned.hpp"
 #include "contrib/sim/simulation.hpp"
@@ -133,39 +133,6 @@ struct Run {
     SimulationResult result;
 };
 
-double quantile(std::vector<double> values, double share) {
-    std::sort(values.begin(), values.end());
-    const double at = share * static_cast<double>(values.size() - 1);
-    const auto low = static_cast<std::size_t>(at);
-    const std::size_t high = std::min(low + 1, values.size() - 1);
-    return values[low] + (at - std::floor(at)) * (values[high] - values[low]);
-}
-
-struct Figures {
-    double average_s = 0;
-    double median_s = 0;
-    double p99_s = 0;
-    double gpu_hours = 0;
-    double restarts = 0;  ///< of a job
-};
-
-Figures figures_of(const SimulationResult& result) {
-    Figures figures;
-    std::vector<double> completion;
-    for (const JobResult& job : result.jobs) {
-        completion.push_back(job.completion_s());
-        figures.average_s += job.completion_s();
-        figures.gpu_hours += job.gpu_s / 3600;
-        figures.restarts += job.restarts;
-    }
-    const auto jobs = static_cast<double>(result.jobs.size());
-    figures.average_s /= jobs;
-    figures.restarts /= jobs;
-    figures.median_s = quantile(completion, 0.5);
-    figures.p99_s = quantile(std::move(completion), 0.99);
-    return figures;
-}
-
 void print_json(const std::vector<Run>& runs) {
     Json all = json_object();
     for (const Run& run : runs) {
@@ -178,8 +145,17 @@ void print_json(const std::vector<Run>& runs) {
         json_put(one, "makespan_s", json_number(run.result.makespan_s));
         json_put(one, "gpu_hours", json_number(figures.gpu_hours));
         json_put(one, "restarts_per_job", json_number(figures.restarts));
+        json_put(one, "resizes_per_job", json_number(figures.resizes));
+        json_put(one, "utilisation", json_number(figures.utilisation));
+        json_put(one, "useful", json_number(figures.useful));
+        json_put(one, "longest_wait_s", json_number(figures.longest_wait_s));
+        json_put(one, "rho_median", json_number(figures.rho_median));
+        json_put(one, "rho_worst", json_number(figures.rho_worst));
+        json_put(one, "rho_above_1", json_number(figures.rho_above_1));
+        const std::vector<double> rho = finish_time_fairness(run.result);
         Json jobs = json_array();
-        for (const JobResult& job : run.result.jobs) {
+        for (std::size_t i = 0; i < rho.size(); ++i) {
+            const JobResult& job = run.result.jobs[i];
             Json each = json_object();
             json_put(each, "name", json_text(job.name));
             json_put(each, "application", json_text(job.application));
@@ -187,7 +163,13 @@ void print_json(const std::vector<Run>& runs) {
             json_put(each, "start_s", json_number(job.first_start_s));
             json_put(each, "end_s", json_number(job.end_s));
             json_put(each, "gpu_hours", json_number(job.gpu_s / 3600));
+            json_put(each, "gpus", json_integer(job.gpus));
+            json_put(each, "useful_gpu_hours", json_number(job.useful_gpu_s / 3600));
+            json_put(each, "longest_wait_s", json_number(job.longest_wait_s));
             json_put(each, "restarts", json_integer(job.restarts));
+            json_put(each, "resizes", json_integer(job.resizes));
+            json_put(each, "alone_s", json_number(job.alone.back().seconds));
+            json_put(each, "rho", json_number(rho[i]));
             json_add(jobs, std::move(each));
         }
         json_put(one, "job", std::move(jobs));
@@ -206,6 +188,35 @@ void print_table(const std::vector<Run>& runs) {
         std::printf("%-16s %6zu %8.0f s %8.0f s %8.0f s %8.0f s %10.1f %9.2f\n", run.policy.c_str(),
                     run.result.jobs.size(), figures.average_s, figures.median_s, figures.p99_s,
                     run.result.makespan_s, figures.gpu_hours, figures.restarts);
+    }
+}
+
+/// What the jobs got, behind when they were over.
+void print_shares(const std::vector<Run>& runs) {
+    std::printf("\n%-16s %8s %8s %10s %9s %7s %14s %8s\n", "POLICY", "UTILISED", "USEFUL",
+                "MEDIAN RHO", "WORST RHO", "RHO > 1", "LONGEST WAIT", "RESIZES");
+    for (const Run& run : runs) {
+        const Figures figures = figures_of(run.result);
+        std::printf("%-16s %6.1f %% %6.1f %% %10.2f %9.2f %5.1f %% %12.0f s %8.2f\n",
+                    run.policy.c_str(), 100 * figures.utilisation, 100 * figures.useful,
+                    figures.rho_median, figures.rho_worst, 100 * figures.rho_above_1,
+                    figures.longest_wait_s, figures.resizes);
+    }
+    std::puts("rho: completion time / the time alone on an equal share of the cluster");
+}
+
+void print_jobs(const std::vector<Run>& runs) {
+    std::printf("\n%-16s %-22s %5s %11s %10s %10s %9s %5s %7s %6s\n", "POLICY", "JOB", "GPUS",
+                "ARRIVAL", "JCT", "WAITED", "GPU HOURS", "RHO", "RESTART", "RESIZE");
+    for (const Run& run : runs) {
+        const std::vector<double> rho = finish_time_fairness(run.result);
+        for (std::size_t i = 0; i < rho.size(); ++i) {
+            const JobResult& job = run.result.jobs[i];
+            std::printf("%-16s %-22s %5d %9.0f s %8.0f s %8.0f s %9.2f %5.2f %7d %6d\n",
+                        run.policy.c_str(), printable(job.name, 19).c_str(), job.gpus,
+                        job.arrival_s, job.completion_s(), job.longest_wait_s, job.gpu_s / 3600,
+                        rho[i], job.restarts, job.resizes);
+        }
     }
 }
 
@@ -383,15 +394,19 @@ int sim(const Arguments& arguments) {
                                          {"--seed", true},
                                          {"--exact-steps", false},
                                          {"--doubling", false},
+                                         {"--jobs", false},
                                          {"--json", false}},
                                         0);
     if (!options) return fail("sim", options.error());
     const auto runs = run_all(*options);
     if (!runs) return fail("sim", runs.error());
-    if (options->has("--json"))
+    if (options->has("--json")) {
         print_json(*runs);
-    else
-        print_table(*runs);
+        return 0;
+    }
+    print_table(*runs);
+    print_shares(*runs);
+    if (options->has("--jobs")) print_jobs(*runs);
     return 0;
 }
 

@@ -3,12 +3,14 @@
 // The simulator: tables read and interpolated, one job in virtual time, whole clusters.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 
 #include "common/allocator/fifo.hpp"
 #include "common/allocator/las.hpp"
 #include "common/allocator/optimus.hpp"
 #include "contrib/sim/csv_table.hpp"
+#include "contrib/sim/figures.hpp"
 #include "contrib/sim/knowledge.hpp"
 #include "contrib/sim/simulation.hpp"
 #include "contrib/sim/stock_starts.hpp"
@@ -309,6 +311,16 @@ TEST_F(SimTest, FifoRunsJobsInOrder) {
     EXPECT_NEAR(result->makespan_s, 890, 1e-9);
     EXPECT_NEAR(result->jobs[0].gpu_s, 540, 1e-9);
     EXPECT_EQ(result->jobs[0].restarts, 0);
+    EXPECT_NEAR(result->jobs[0].useful_gpu_s, 480, 1e-9);
+    EXPECT_DOUBLE_EQ(result->jobs[1].longest_wait_s, 350);
+    ASSERT_EQ(result->jobs[1].alone.size(), 2u);
+    EXPECT_NEAR(result->jobs[1].alone[0].seconds, 230, 1e-9) << "on one GPU";
+    EXPECT_NEAR(result->jobs[1].alone[1].seconds, 270, 1e-9) << "on the two that it asked for";
+    EXPECT_EQ(result->gpus, 2);
+    std::vector<std::pair<double, int>> held;
+    for (const GpusHeld& each : result->held) held.push_back({std::round(each.since_s), each.gpus});
+    EXPECT_EQ(held, (std::vector<std::pair<double, int>>{
+                        {60, 2}, {330, 0}, {360, 2}, {630, 0}, {660, 1}, {890, 0}}));
 }
 
 TEST_F(SimTest, ALongPauseTakesNoTime) {
@@ -333,6 +345,8 @@ TEST_F(SimTest, LasLetsTheNewcomerRun) {
     const auto result = simulate(jobs, {*application}, {{1, 2, 0}}, LasPolicy(200), knowledge);
     ASSERT_TRUE(result) << result.error().message;
     EXPECT_EQ(result->jobs[0].restarts, 1);
+    EXPECT_EQ(result->jobs[0].resizes, 0);
+    EXPECT_GT(result->jobs[0].longest_wait_s, 60) << "while the other runs";
     EXPECT_DOUBLE_EQ(result->jobs[1].first_start_s, 180);
     const auto patient = simulate(jobs, {*application}, {{1, 2, 0}}, LasPolicy(1e9), knowledge);
     ASSERT_TRUE(patient);
@@ -352,6 +366,69 @@ TEST_F(SimTest, OptimusIsToldTheTruth) {
         EXPECT_NEAR(each.end_s, 60 + 30 + 180, 1e-9) << "two GPUs each";
         EXPECT_EQ(each.restarts, 0);
     }
+}
+
+TEST_F(SimTest, ResizesAreCounted) {
+    const auto application = read();
+    ASSERT_TRUE(application);
+    Oracle knowledge({{"", 2}});
+    const auto result = simulate({job("a", 0, 1, 16), job("b", 90, 1, 16)}, {*application},
+                                 {{1, 2, 0}}, OptimusPolicy(), knowledge);
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_EQ(result->jobs[0].resizes, 1) << "from two to one when the other comes";
+    EXPECT_EQ(result->jobs[0].restarts, 1);
+}
+
+TEST_F(SimTest, ABusyClusterIsSharedByTypesOfNodes) {
+    write("placements-fast.csv",
+          "placement,local_bsz,step_time,sync_time\n1,8,0.5,0.0\n1,16,1.0,0.0\n");
+    const auto application = Application::read("app", {folder_.path()}, {"", "fast"});
+    ASSERT_TRUE(application) << application.error().message;
+    AsAsked knowledge;
+    const auto result =
+        simulate({job("a", 0, 1)}, {*application}, {{1, 1, 0}, {1, 3, 1}}, FifoPolicy(), knowledge);
+    ASSERT_TRUE(result) << result.error().message;
+    // a step a second on a quarter of the GPUs, two on the others
+    EXPECT_NEAR(result->jobs[0].alone[0].seconds, 30 + 200 / 1.75, 1e-9);
+}
+
+TEST(FiguresTest, FinishTimeFairnessIsByTheShareOfThoseThatWereThere) {
+    SimulationResult result;
+    result.gpus = 4;
+    result.makespan_s = 150;
+    result.jobs = {{.name = "a",
+                    .gpus = 2,
+                    .arrival_s = 0,
+                    .end_s = 100,
+                    .gpu_s = 160,
+                    .useful_gpu_s = 120,
+                    .longest_wait_s = 20,
+                    .restarts = 3,
+                    .resizes = 1,
+                    .alone = {{2, 50}}},
+                   {.name = "b",
+                    .gpus = 4,
+                    .arrival_s = 50,
+                    .end_s = 150,
+                    .gpu_s = 80,
+                    .useful_gpu_s = 60,
+                    .longest_wait_s = 30,
+                    .alone = {{1, 400}, {2, 90}, {4, 80}}}};
+    // one is there, then both, then one: each has seen 1.5, a share of 8/3 GPUs
+    const std::vector<double> rho = finish_time_fairness(result);
+    EXPECT_NEAR(rho[0], 100.0 / 50, 1e-12);
+    EXPECT_NEAR(rho[1], 100.0 / 90, 1e-12) << "on two of them: taking turns on four takes 120 s";
+    const Figures figures = figures_of(result);
+    EXPECT_DOUBLE_EQ(figures.average_s, 100);
+    EXPECT_DOUBLE_EQ(figures.utilisation, 0.4);
+    EXPECT_DOUBLE_EQ(figures.useful, 0.75);
+    EXPECT_DOUBLE_EQ(figures.gpu_hours, 240.0 / 3600);
+    EXPECT_DOUBLE_EQ(figures.longest_wait_s, 30);
+    EXPECT_DOUBLE_EQ(figures.restarts, 1.5);
+    EXPECT_DOUBLE_EQ(figures.resizes, 0.5);
+    EXPECT_NEAR(figures.rho_worst, 2, 1e-12);
+    EXPECT_NEAR(figures.rho_median, (2 + 10.0 / 9) / 2, 1e-12);
+    EXPECT_DOUBLE_EQ(figures.rho_above_1, 1);
 }
 
 TEST_F(SimTest, WhatCannotBeSimulatedIsSaid) {
