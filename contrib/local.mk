@@ -12,6 +12,8 @@ contrib_sim_libsim_la_SOURCES = \
 	contrib/sim/knowledge.hpp \
 	contrib/sim/learned.cpp \
 	contrib/sim/learned.hpp \
+	contrib/sim/plots.cpp \
+	contrib/sim/plots.hpp \
 	contrib/sim/random.hpp \
 	contrib/sim/simulation.cpp \
 	contrib/sim/simulation.hpp \

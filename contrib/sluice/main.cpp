@@ -113,8 +113,8 @@ constexpr Subcommand subcommands[] = {
      "usage: sluice sim --workload CSV --profiles DIR[:DIR...] --cluster NODESxGPUS[:TYPE],...\n"
      "                  [--policy P[,P...]] [--round SECONDS] [--restart LIST] [--slower LIST]\n"
      "                  [--most-gpus LIST] [--most-local-batch LIST] [--size-error SIGMA]\n"
-     "                  [--malleable SHARE] [--seed N] [--exact-steps] [--doubling] [--jobs]\n"
-     "                  [--json]\n"
+     "                  [--malleable SHARE] [--seed N] [--exact-steps] [--doubling]\n"
+     "                  [--svg FILE] [--jobs] [--json]\n"
      "\n"
      "Replays jobs on a cluster that is not there. The formats are those of Pollux's public\n"
      "workloads and measurements. A LIST is VALUE for all, APPLICATION=VALUE,... for some.\n"
@@ -134,6 +134,7 @@ constexpr Subcommand subcommands[] = {
      "  --seed N                 for what is drawn by chance (default: 1)\n"
      "  --exact-steps            step times are known as measured\n"
      "  --doubling               no job gets more than twice what it has had\n"
+     "  --svg FILE               plots, in one file\n"
      "  --jobs                   a line for every job, too\n"
      "  --json                   one JSON object, with every job\n"},
 };

@@ -2,6 +2,7 @@
 //
 // sluice sim: a workload under several policies, in virtual time.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <set>
@@ -12,11 +13,13 @@
 #include "common/allocator/optimus.hpp"
 #include "common/allocator/sluice.hpp"
 #include "common/allocator/srtf.hpp"
+#include "common/base/file.hpp"
 #include "common/base/json.hpp"
 #include "common/base/text.hpp"
 #include "contrib/sim/figures.hpp"
 #include "contrib/sim/knowledge.hpp"
 #include "contrib/sim/learned.hpp"
+#include "contrib/sim/plots.hpp"
 #include "contrib/sim/simulation.hpp"
 #include "contrib/sluice/command.hpp"
 
@@ -220,6 +223,12 @@ void print_jobs(const std::vector<Run>& runs) {
     }
 }
 
+Status write_svg(const std::vector<Run>& runs, const std::string& path) {
+    std::vector<PlottedRun> plotted;
+    for (const Run& run : runs) plotted.push_back({run.policy, &run.result});
+    return write_file(path, to_svg(plotted));
+}
+
 /// All that the options say.
 struct Setting {
     Cluster cluster;
@@ -394,12 +403,17 @@ int sim(const Arguments& arguments) {
                                          {"--seed", true},
                                          {"--exact-steps", false},
                                          {"--doubling", false},
+                                         {"--svg", true},
                                          {"--jobs", false},
                                          {"--json", false}},
                                         0);
     if (!options) return fail("sim", options.error());
     const auto runs = run_all(*options);
     if (!runs) return fail("sim", runs.error());
+    if (options->has("--svg")) {
+        if (const Status written = write_svg(*runs, options->value("--svg")); !written)
+            return fail("sim", {ErrorCode::unreachable, "--svg " + written.error().message});
+    }
     if (options->has("--json")) {
         print_json(*runs);
         return 0;

@@ -3,6 +3,7 @@
 // The simulator: tables read and interpolated, one job in virtual time, whole clusters.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -12,6 +13,7 @@
 #include "contrib/sim/csv_table.hpp"
 #include "contrib/sim/figures.hpp"
 #include "contrib/sim/knowledge.hpp"
+#include "contrib/sim/plots.hpp"
 #include "contrib/sim/simulation.hpp"
 #include "contrib/sim/stock_starts.hpp"
 #include "tests/unit/scratch_dir.hpp"
@@ -429,6 +431,60 @@ TEST(FiguresTest, FinishTimeFairnessIsByTheShareOfThoseThatWereThere) {
     EXPECT_NEAR(figures.rho_worst, 2, 1e-12);
     EXPECT_NEAR(figures.rho_median, (2 + 10.0 / 9) / 2, 1e-12);
     EXPECT_DOUBLE_EQ(figures.rho_above_1, 1);
+}
+
+SimulationResult many_jobs(int jobs) {
+    SimulationResult result;
+    result.gpus = 8;
+    for (int i = 0; i < jobs; ++i) {
+        const double end = 100 + 40.0 * i;
+        result.jobs.push_back({.arrival_s = 10.0 * i, .end_s = end, .alone = {{1, 50}}});
+        result.makespan_s = end;
+    }
+    result.held = {{0, 8}, {result.makespan_s / 2, 4}, {result.makespan_s, 0}};
+    return result;
+}
+
+TEST(PlotsTest, TheSameResultsAreTheSameBytesAndTextIsEscaped) {
+    const SimulationResult result = many_jobs(20);
+    const auto draw = [&] { return to_svg({{"a<b>&\"c\"", &result}, {"fifo", &result}}); };
+    const std::string svg = draw();
+    EXPECT_EQ(svg, draw());
+    EXPECT_NE(svg.find(">a&lt;b&gt;&amp;&quot;c&quot;</text>"), std::string::npos);
+    EXPECT_EQ(svg.find("a<b>"), std::string::npos);
+    EXPECT_NE(svg.find("prefers-color-scheme:dark"), std::string::npos);
+    EXPECT_EQ(svg.find("nan"), std::string::npos);
+    EXPECT_EQ(svg.find("inf"), std::string::npos);
+    // each element is closed
+    EXPECT_EQ(svg.substr(0, 5), "<svg ");
+    EXPECT_TRUE(svg.ends_with("</svg>\n"));
+}
+
+TEST(PlotsTest, GpusThatAreHeldAllTheTimeAreDrawnSo) {
+    SimulationResult result = many_jobs(1);
+    for (const double end : {1.0, 61.7, 78488.25, 3e7}) {
+        result.makespan_s = end;
+        result.held = {{0, 4}, {end / 3, 8}, {end / 3, 4}, {end, 0}};
+        const std::string svg = to_svg({{"fifo", &result}});
+        const std::size_t begin = svg.find("d=\"M130.0 ", svg.find("GPUs held"));
+        const std::string area = svg.substr(begin, svg.find('Z', begin) - begin);
+        std::vector<std::string> levels;
+        for (std::size_t at = area.find('V'); at != area.npos; at = area.find('V', at + 1))
+            levels.push_back(area.substr(at, area.find('H', at) - at));
+        ASSERT_GT(levels.size(), 100u);
+        EXPECT_EQ(std::count(levels.begin(), levels.end(), levels[0]),
+                  static_cast<std::ptrdiff_t>(levels.size()) - 1)
+            << "all but the way back, for " << end;
+    }
+}
+
+TEST(PlotsTest, SizeDoesNotGrowWithTheJobs) {
+    const SimulationResult few = many_jobs(1000);
+    const SimulationResult many = many_jobs(20000);
+    const std::size_t size = to_svg({{"fifo", &many}}).size();
+    EXPECT_LT(size, to_svg({{"fifo", &few}}).size() * 11 / 10);
+    const SimulationResult one = many_jobs(1);
+    EXPECT_LT(to_svg({{"fifo", &one}}).size(), size);
 }
 
 TEST_F(SimTest, WhatCannotBeSimulatedIsSaid) {
