@@ -15,6 +15,8 @@ contrib_sim_libsim_la_SOURCES = \
 	contrib/sim/plots.cpp \
 	contrib/sim/plots.hpp \
 	contrib/sim/random.hpp \
+	contrib/sim/sacct_workload.cpp \
+	contrib/sim/sacct_workload.hpp \
 	contrib/sim/simulation.cpp \
 	contrib/sim/simulation.hpp \
 	contrib/sim/stock_starts.cpp \

@@ -57,32 +57,6 @@ bool is_job_id(std::string_view text) {
            text.find_first_not_of("0123456789_[]%-,+") == text.npos;
 }
 
-// "Unknown", "None" and "" are 0; nothing for what is no time.
-std::optional<std::int64_t> parse_time(std::string_view text) {
-    if (text.empty() || text == "Unknown" || text == "None") return 0;
-    if (const auto seconds = parse_integer(text)) {
-        if (*seconds < 0) return std::nullopt;
-        return seconds;
-    }
-    // YYYY-MM-DDTHH:MM:SS
-    constexpr std::string_view shape = "dddd-dd-ddTdd:dd:dd";
-    if (text.size() != shape.size()) return std::nullopt;
-    for (std::size_t i = 0; i < shape.size(); ++i) {
-        const bool digit = text[i] >= '0' && text[i] <= '9';
-        if (shape[i] == 'd' ? !digit : text[i] != shape[i]) return std::nullopt;
-    }
-    const auto number = [&](std::size_t from, std::size_t count) {
-        return static_cast<unsigned>(*parse_integer(text.substr(from, count)));
-    };
-    const std::chrono::year_month_day day{std::chrono::year(static_cast<int>(number(0, 4))),
-                                          std::chrono::month(number(5, 2)),
-                                          std::chrono::day(number(8, 2))};
-    if (!day.ok()) return std::nullopt;
-    const auto midnight = std::chrono::sys_days(day).time_since_epoch();
-    return std::chrono::duration_cast<std::chrono::seconds>(midnight).count() +
-           std::int64_t{3600} * number(11, 2) + std::int64_t{60} * number(14, 2) + number(17, 2);
-}
-
 // Elapsed seconds of a record; without the column, from its times.
 std::optional<std::int64_t> parse_elapsed(std::string_view text, std::int64_t from,
                                           std::int64_t until, std::int64_t now) {
@@ -140,7 +114,7 @@ class Reader {
         std::array<std::optional<std::int64_t>, 4> times;
         for (const Column column : {submit, eligible, start, end}) {
             auto& time = times[static_cast<std::size_t>(column - submit)];
-            time = parse_time(fields[column]);
+            time = parse_sacct_time(fields[column]);
             if (!time) {
                 return warn(line, std::string(column_names[column]) + " \"" +
                                       printable(fields[column], 40) + "\" is no time");
@@ -259,6 +233,31 @@ std::string sacct_format() {
     std::string out;
     for (const std::string_view name : column_names) (out += out.empty() ? "" : ",") += name;
     return out;
+}
+
+std::optional<std::int64_t> parse_sacct_time(std::string_view text) {
+    if (text.empty() || text == "Unknown" || text == "None") return 0;
+    if (const auto seconds = parse_integer(text)) {
+        if (*seconds < 0) return std::nullopt;
+        return seconds;
+    }
+    // YYYY-MM-DDTHH:MM:SS
+    constexpr std::string_view shape = "dddd-dd-ddTdd:dd:dd";
+    if (text.size() != shape.size()) return std::nullopt;
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+        const bool digit = text[i] >= '0' && text[i] <= '9';
+        if (shape[i] == 'd' ? !digit : text[i] != shape[i]) return std::nullopt;
+    }
+    const auto number = [&](std::size_t from, std::size_t count) {
+        return static_cast<unsigned>(*parse_integer(text.substr(from, count)));
+    };
+    const std::chrono::year_month_day day{std::chrono::year(static_cast<int>(number(0, 4))),
+                                          std::chrono::month(number(5, 2)),
+                                          std::chrono::day(number(8, 2))};
+    if (!day.ok()) return std::nullopt;
+    const auto midnight = std::chrono::sys_days(day).time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::seconds>(midnight).count() +
+           std::int64_t{3600} * number(11, 2) + std::int64_t{60} * number(14, 2) + number(17, 2);
 }
 
 Result<Report> read_sacct(std::string_view text, std::int64_t now) {

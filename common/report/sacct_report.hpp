@@ -61,6 +61,10 @@ Result<Report> read_sacct(std::string_view text, std::int64_t now);
 /// Sorts ids of jobs as people count: "9", "19", "19_2", "19_10".
 std::pair<std::vector<std::int64_t>, std::string> natural_order(const std::string& id);
 
+/// A time as sacct prints it: Unix seconds, or YYYY-MM-DDTHH:MM:SS, read as UTC; 0 for "Unknown",
+/// "None" and "". Nothing for what is no time.
+std::optional<std::int64_t> parse_sacct_time(std::string_view text);
+
 /// Mean over the listed nodes of the bandwidth of the chosen set to that of stock Slurm's; nothing
 /// where stock was not asked.
 std::optional<double> placement_ratio(const Summary& summary);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <numeric>
@@ -147,8 +148,20 @@ Result<StepTable> StepTable::read(const std::string& placements, const std::stri
     return table;
 }
 
+StepTable StepTable::by_rule(int gpus, double exponent, double most_local_batch) {
+    StepTable table;
+    table.rule_ = Rule{gpus, exponent};
+    table.least_local_ = 1;
+    table.most_local_ = most_local_batch;
+    return table;
+}
+
 std::vector<MeasuredStep> StepTable::measured() const {
     std::vector<MeasuredStep> steps;
+    if (rule_) {
+        const std::vector<int> one{1};
+        steps.push_back({step_placement(one, most_local_), at(one, most_local_)});
+    }
     for (const auto& [gpus, line] : placements_)
         for (const Row& row : line)
             steps.push_back({step_placement(gpus, row.local_batch), row.seconds});
@@ -182,6 +195,10 @@ StepSeconds StepTable::on_nodes(const std::map<int, Line>& sizes, double gpus,
 }
 
 StepSeconds StepTable::at(std::span<const int> gpus_on_nodes, double local_batch) const {
+    if (rule_) {
+        const int all = std::accumulate(gpus_on_nodes.begin(), gpus_on_nodes.end(), 0);
+        return {std::pow(double(rule_->gpus) / all, rule_->exponent), 0};
+    }
     std::vector<int> gpus;
     for (const int count : gpus_on_nodes)
         if (count > 0) gpus.push_back(count);
@@ -194,6 +211,20 @@ StepSeconds StepTable::at(std::span<const int> gpus_on_nodes, double local_batch
     const auto [low, high, share] = around(by_nodes_, nodes);
     return between(on_nodes(low->second, per_node * low->first, local_batch),
                    on_nodes(high->second, per_node * high->first, local_batch), share);
+}
+
+Application Application::by_rule(const std::string& name, int gpus, double seconds, double exponent,
+                                 std::size_t types) {
+    Application application;
+    application.name_ = name;
+    // as many samples as it may have GPUs, one each then
+    const double batch = 2.0 * gpus;
+    application.steps_.assign(types, StepTable::by_rule(gpus, exponent, batch));
+    // a step a second; without noise its worth does not depend on the batch
+    application.curves_[batch] = {{seconds, {1, 0}}};
+    application.progress_.push_back(seconds);
+    application.epochs_ = 1;
+    return application;
 }
 
 Result<Application> Application::read(const std::string& name,

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -40,6 +41,10 @@ class StepTable {
   public:
     /// `scalability` may be empty: no such file.
     static Result<StepTable> read(const std::string& placements, const std::string& scalability);
+
+    /// No measurements but a rule: a step takes a second on `gpus`, and (gpus / k)^exponent seconds
+    /// on k, wherever they are and whatever the batch. Batches from 1 to `most_local_batch`.
+    static StepTable by_rule(int gpus, double exponent, double most_local_batch);
 
     /// For GPUs on nodes (zeros do not count) and samples per GPU. Where the placement was
     /// measured, linear between local batches. Otherwise linear, at equal GPUs per node, between
@@ -67,6 +72,11 @@ class StepTable {
     std::size_t most_placed_nodes_ = 0;
     double least_local_ = 0;
     double most_local_ = 0;
+    struct Rule {
+        int gpus = 1;
+        double exponent = 0;
+    };
+    std::optional<Rule> rule_;
 };
 
 struct GradientNoise {
@@ -89,6 +99,11 @@ class Application {
                                     const std::vector<std::string>& folders,
                                     const std::vector<std::string>& types,
                                     const ApplicationOptions& options = {});
+
+    /// A job that nobody has measured: it runs `seconds` on `gpus`, and on k of 1 to twice as many
+    /// (gpus / k)^exponent times as long, the same on each of `types`. One epoch, one batch.
+    static Application by_rule(const std::string& name, int gpus, double seconds, double exponent,
+                               std::size_t types);
 
     const std::string& name() const { return name_; }
     /// Seconds of a step on nodes of a type.

@@ -175,15 +175,13 @@ double Forecast::rate(const StepPlacement& placement, std::size_t type) const {
 Learned::Learned(const std::vector<Application>& applications, LearnedOptions options)
     : options_(std::move(options)) {
     for (const Application& application : applications)
-        histories_.push_back(std::make_unique<History>(application, options_));
+        histories_.emplace(&application, std::make_unique<History>(application, options_));
 }
 
 Learned::~Learned() = default;
 
 Learned::History& Learned::history(const Application& application) {
-    return **std::find_if(histories_.begin(), histories_.end(), [&](const auto& history) {
-        return &history->application() == &application;
-    });
+    return *histories_.at(&application);
 }
 
 TrainingJob::BatchRule Learned::batch_rule(const Application& application, const WorkloadJob&) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "contrib/sim/simulation.hpp"
@@ -47,7 +48,7 @@ class Learned : public Knowledge {
                                   double& seems) const;
 
     LearnedOptions options_;
-    std::vector<std::unique_ptr<History>> histories_;
+    std::unordered_map<const Application*, std::unique_ptr<History>> histories_;
 };
 
 }  // namespace sluice::sim

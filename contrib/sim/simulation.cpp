@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 #include "common/base/text.hpp"
 #include "contrib/sim/stock_starts.hpp"
@@ -33,13 +34,6 @@ double duration_as_asked(const TrainingJob& job, const WorkloadJob& asked, const
                        split_batch(application.limits(nodes.type), asked.gpus, batch));
 }
 
-const Application* find(const std::vector<Application>& applications, const std::string& name) {
-    const auto found =
-        std::find_if(applications.begin(), applications.end(),
-                     [&](const Application& application) { return application.name() == name; });
-    return found == applications.end() ? nullptr : &*found;
-}
-
 class Run {
   public:
     Run(const std::vector<WorkloadJob>& workload, const std::vector<Application>& applications,
@@ -60,7 +54,7 @@ class Run {
     int held() const;
 
     const std::vector<WorkloadJob>& workload_;
-    const std::vector<Application>& applications_;
+    std::unordered_map<std::string_view, const Application*> applications_;
     const std::vector<Nodes>& nodes_;
     const Policy& policy_;
     Knowledge& knowledge_;
@@ -77,11 +71,11 @@ Run::Run(const std::vector<WorkloadJob>& workload, const std::vector<Application
          const std::vector<Nodes>& nodes, const Policy& policy, Knowledge& knowledge,
          const SimulationOptions& options)
     : workload_(workload),
-      applications_(applications),
       nodes_(nodes),
       policy_(policy),
       knowledge_(knowledge),
       options_(options) {
+    for (const Application& each : applications) applications_.emplace(each.name(), &each);
     for (const Nodes& group : nodes) {
         result_.gpus += group.count * group.gpus;
         for (int i = 0; i < group.count; ++i)
@@ -146,19 +140,19 @@ void Run::live_until(double end) {
 Status Run::take_arrivals() {
     while (jobs_.size() < workload_.size() && workload_[jobs_.size()].arrival_s <= now_) {
         const WorkloadJob& asked = workload_[jobs_.size()];
-        const Application* application = find(applications_, asked.application);
-        if (!application)
+        const auto application = applications_.find(asked.application);
+        if (application == applications_.end())
             return {ErrorCode::bad_input, "job " + printable(asked.name) +
                                               ": there are no tables for application " +
                                               printable(asked.application)};
-        ActiveJob job{
-            .training = TrainingJob(*application, knowledge_.batch_rule(*application, asked)),
-            .asked = &asked,
-            .result = {.name = asked.name,
-                       .application = asked.application,
-                       .gpus = asked.gpus,
-                       .arrival_s = asked.arrival_s},
-            .since_s = asked.arrival_s};
+        ActiveJob job{.training = TrainingJob(*application->second,
+                                              knowledge_.batch_rule(*application->second, asked)),
+                      .asked = &asked,
+                      .result = {.name = asked.name,
+                                 .application = asked.application,
+                                 .gpus = asked.gpus,
+                                 .arrival_s = asked.arrival_s},
+                      .since_s = asked.arrival_s};
         const auto restart = options_.restart_of_s.find(asked.application);
         job.restart_s =
             restart == options_.restart_of_s.end() ? options_.restart_s : restart->second;
@@ -168,7 +162,7 @@ Status Run::take_arrivals() {
                                               format_number(seconds) + " s as it was asked for, " +
                                               format_number(options_.longest_job_s) +
                                               " s are the most that is simulated"};
-        job.limit_s = options_.limit_factor * seconds;
+        job.limit_s = asked.limit_s > 0 ? asked.limit_s : options_.limit_factor * seconds;
         job.result.alone = times_alone(job);
         active_.push_back(jobs_.size());
         jobs_.push_back(std::move(job));
@@ -180,6 +174,7 @@ Status Run::take_arrivals() {
 std::vector<AloneTime> Run::times_alone(const ActiveJob& job) const {
     const Application& application = job.training.application();
     const double batch = batch_of(*job.asked, application.first_batch());
+    const double start_s = options_.first_start_costs ? job.restart_s : 0;
     const int asked = job.asked->gpus;
     std::vector<AloneTime> times;
     for (int gpus = knowledge_.malleable(*job.asked) ? 1 : asked;;
@@ -192,7 +187,7 @@ std::vector<AloneTime> Run::times_alone(const ActiveJob& job) const {
                 job.training.step_seconds_on(filled(gpus, group.gpus), group.type, split);
             speed += double(group.count) * group.gpus / result_.gpus / seconds;
         }
-        times.push_back({gpus, job.restart_s + 1 / speed});
+        times.push_back({gpus, start_s + 1 / speed});
         if (gpus == asked) return times;
     }
 }
@@ -227,7 +222,8 @@ void Run::give(ActiveJob& job, std::vector<NodeShare> shares) {
     std::vector<int> gpus;
     for (const NodeShare& share : job.held) gpus.push_back(share.gpus);
     const std::size_t type = job.held.empty() ? 0 : view_.nodes[job.held.front().node].type;
-    job.training.place(std::move(gpus), type, job.restart_s);
+    const bool starts_free = job.training.starts() == 0 && !options_.first_start_costs;
+    job.training.place(std::move(gpus), type, starts_free ? 0 : job.restart_s);
     job.limit_end_s = now_ + job.limit_s;
     if (!job.training.running()) return;
     if (job.training.starts() == 1)

@@ -29,8 +29,10 @@ struct SimulationOptions {
     bool may_stop = true;                        ///< PolicyOptions::may_stop
     double longest_s = 30 * 86400.0;             ///< behind the last arrival; then it is given up
     double longest_job_s = 366 * 86400.0;        ///< as it was asked for: more is no measurement
-    /// A job's time limit, relative to how long it runs as it was asked for.
+    /// A job's time limit where it says none, relative to how long it runs as it was asked for.
     double limit_factor = 2;
+    /// False: what is known of a job's length has its first start in it.
+    bool first_start_costs = true;
 };
 
 /// How long a job takes on an empty cluster with the batch it was asked for with, its start

@@ -14,6 +14,13 @@ double batch_of(const WorkloadJob& job, double first_batch) {
     return job.batch > 0 ? job.batch : first_batch;
 }
 
+void number_by_arrival(std::vector<WorkloadJob>& jobs) {
+    std::stable_sort(jobs.begin(), jobs.end(), [](const WorkloadJob& a, const WorkloadJob& b) {
+        return a.arrival_s < b.arrival_s;
+    });
+    for (std::size_t number = 0; number < jobs.size(); ++number) jobs[number].number = number;
+}
+
 Result<std::vector<WorkloadJob>> read_workload(const std::string& path) {
     const Result<CsvTable> csv =
         CsvTable::read(path, {"name", "time", "application", "num_replicas", "batch_size"});
@@ -50,10 +57,7 @@ Result<std::vector<WorkloadJob>> read_workload(const std::string& path) {
                         csv->line(row)});
     }
     if (jobs.empty()) return {ErrorCode::bad_input, path + ": has no jobs"};
-    std::stable_sort(jobs.begin(), jobs.end(), [](const WorkloadJob& a, const WorkloadJob& b) {
-        return a.arrival_s < b.arrival_s;
-    });
-    for (std::size_t number = 0; number < jobs.size(); ++number) jobs[number].number = number;
+    number_by_arrival(jobs);
     return jobs;
 }
 

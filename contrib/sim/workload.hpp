@@ -21,10 +21,15 @@ struct WorkloadJob {
     int gpus = 1;          ///< what a person would have asked for
     double batch = 0;      ///< and set; 0: not said
     std::size_t line = 0;  ///< of the file
+    double runs_s = 0;     ///< how long it ran on these GPUs; 0: not known
+    double limit_s = 0;    ///< its time limit; 0: not said
 };
 
 /// What the job was set to, else the first batch that its application was measured with.
 double batch_of(const WorkloadJob& job, double first_batch);
+
+/// Sorts by arrival and numbers them.
+void number_by_arrival(std::vector<WorkloadJob>& jobs);
 
 /// By arrival. bad_input with file and line.
 Result<std::vector<WorkloadJob>> read_workload(const std::string& path);

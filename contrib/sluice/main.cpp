@@ -111,6 +111,7 @@ constexpr Subcommand subcommands[] = {
      "  --format F            table, json or csv (default: table)\n"},
     {"sim", sim, "a workload under several policies, in virtual time",
      "usage: sluice sim --workload CSV --profiles DIR[:DIR...] --cluster NODESxGPUS[:TYPE],...\n"
+     "       sluice sim --from-sacct FILE [--scaling X] --cluster NODESxGPUS,...\n"
      "                  [--policy P[,P...]] [--round SECONDS] [--restart LIST] [--slower LIST]\n"
      "                  [--most-gpus LIST] [--most-local-batch LIST] [--size-error SIGMA]\n"
      "                  [--malleable SHARE] [--seed N] [--exact-steps] [--doubling]\n"
@@ -120,6 +121,8 @@ constexpr Subcommand subcommands[] = {
      "workloads and measurements. A LIST is VALUE for all, APPLICATION=VALUE,... for some.\n"
      "\n"
      "  --workload CSV           name,time,application,num_replicas,batch_size of each job\n"
+     "  --from-sacct FILE        the jobs of a site instead, as sacct tells of them\n"
+     "  --scaling X              these run at the speed k^X on k GPUs (default: as they ran)\n"
      "  --profiles DIR           a folder of measurements for each application\n"
      "  --cluster SPEC           16x4, or 6x4,2x8:dgx with types of nodes\n"
      "  --policy P               fifo, las, goodput, sluice, srtf-oracle, optimus-oracle,\n"

@@ -20,6 +20,7 @@
 #include "contrib/sim/knowledge.hpp"
 #include "contrib/sim/learned.hpp"
 #include "contrib/sim/plots.hpp"
+#include "contrib/sim/sacct_workload.hpp"
 #include "contrib/sim/simulation.hpp"
 #include "contrib/sluice/command.hpp"
 
@@ -83,6 +84,10 @@ Result<std::vector<std::string>> policies_of(const Options& options) {
         policies.emplace_back(name);
     }
     return policies;
+}
+
+Error wrong_job(const std::string& path, const WorkloadJob& job, const std::string& what) {
+    return {ErrorCode::bad_input, path + ", line " + std::to_string(job.line) + ": " + what};
 }
 
 /// What can be said against a job as soon as the tables are read; empty: nothing.
@@ -262,7 +267,9 @@ Result<SimulationResult> run_policy(const std::string& name, const Setting& sett
     return usage("\"" + printable(name) + "\" is no policy: write one of " + policies_known);
 }
 
-Status read_files(const Options& given, Setting& setting) {
+Status read_measured(const Options& given, Setting& setting) {
+    if (given.has("--scaling"))
+        return usage("--scaling is for --from-sacct: measured jobs need no rule");
     const auto most_local = by_application(given, "--most-local-batch", 1, 1e9, false);
     if (!most_local) return most_local.error();
     const auto slower = by_application(given, "--slower", 0.01, 100, true);
@@ -272,14 +279,10 @@ Status read_files(const Options& given, Setting& setting) {
     if (!workload) return Error{ErrorCode::bad_input, workload.error().message};
     setting.workload = std::move(*workload);
     const auto wrong = [&](const WorkloadJob& job, const std::string& what) {
-        return Error{ErrorCode::bad_input,
-                     path + ", line " + std::to_string(job.line) + ": " + what};
+        return wrong_job(path, job, what);
     };
     std::set<std::string> names;
     for (const WorkloadJob& job : setting.workload) {
-        if (job.gpus > setting.cluster.gpus)
-            return wrong(job, "job " + printable(job.name) + " asks for " + gpus_text(job.gpus) +
-                                  ", the cluster has " + std::to_string(setting.cluster.gpus));
         const std::string& name = job.application;
         if (name.find('/') != std::string::npos || name.starts_with('.') || name.size() > 255 ||
             std::any_of(name.begin(), name.end(),
@@ -333,9 +336,69 @@ Status read_files(const Options& given, Setting& setting) {
     return {};
 }
 
+/// The jobs of a site, which nobody has measured.
+Status read_accounting(const Options& given, Setting& setting) {
+    for (const char* other :
+         {"--workload", "--profiles", "--slower", "--most-local-batch", "--exact-steps"})
+        if (given.has(other))
+            return usage(std::string(other) +
+                         " does not go with --from-sacct: there are no tables");
+    const auto scaling = number_of(given, "--scaling", 0, 0, 1);
+    if (!scaling) return scaling.error();
+    if (!given.has("--scaling")) {
+        if (given.has("--malleable"))
+            return usage(
+                "--malleable needs --scaling, how jobs of --from-sacct run on other sizes");
+        setting.malleable = 0;
+    }
+    const std::string path = given.value("--from-sacct");
+    const auto text = read_file(path, max_sacct_bytes, FileKind::any);
+    if (!text) return Error{ErrorCode::bad_input, text.error().message};
+    auto read = read_sacct_workload(*text, path);
+    if (!read) return read.error();
+    for (const std::string& warning : read->warnings)
+        std::fprintf(stderr, "sluice sim: %s\n", warning.c_str());
+    std::fprintf(stderr,
+                 "sluice sim: %s: %zu jobs with GPUs; of these requeued or resized %zu, cancelled, "
+                 "failed or out of time %zu, still running %zu; left out: without GPUs %zu, never "
+                 "started %zu, unreadable lines %zu\n",
+                 path.c_str(), read->jobs.size(), read->requeued, read->cut_short,
+                 read->still_running, read->without_gpus, read->never_started, read->unreadable);
+    setting.workload = std::move(read->jobs);
+    double needed_s = 0;  // of the whole cluster
+    double longest_s = 0;
+    for (const WorkloadJob& job : setting.workload) {
+        setting.applications.push_back(Application::by_rule(
+            job.application, job.gpus, job.runs_s, *scaling, setting.cluster.types.size()));
+        needed_s += job.runs_s * job.gpus / setting.cluster.gpus;
+        longest_s = std::max(longest_s, job.runs_s);
+    }
+    // months of work may come in a day
+    setting.options.longest_s += 4 * (needed_s + longest_s);
+    // the rule is all that there is to know
+    setting.learned.exact_steps = true;
+    setting.options.first_start_costs = false;
+    return {};
+}
+
+Status read_files(const Options& given, Setting& setting) {
+    const Status read =
+        given.has("--from-sacct") ? read_accounting(given, setting) : read_measured(given, setting);
+    if (!read) return read;
+    const std::string path = given.value(given.has("--from-sacct") ? "--from-sacct" : "--workload");
+    for (const WorkloadJob& job : setting.workload)
+        if (job.gpus > setting.cluster.gpus)
+            return wrong_job(path, job,
+                             "job " + printable(job.name) + " asks for " + gpus_text(job.gpus) +
+                                 ", the cluster has " + std::to_string(setting.cluster.gpus));
+    return {};
+}
+
 Result<std::vector<Run>> run_all(const Options& given) {
     for (const char* needed : {"--workload", "--profiles", "--cluster"})
-        if (given.value(needed).empty()) return usage(std::string(needed) + " is missing");
+        if (given.value(needed).empty() &&
+            (needed == std::string_view("--cluster") || !given.has("--from-sacct")))
+            return usage(std::string(needed) + " is missing");
     Setting setting;
     auto cluster = cluster_of(given.value("--cluster"));
     if (!cluster) return cluster.error();
@@ -390,6 +453,8 @@ Result<std::vector<Run>> run_all(const Options& given) {
 int sim(const Arguments& arguments) {
     const auto options = Options::parse(arguments,
                                         {{"--workload", true},
+                                         {"--from-sacct", true},
+                                         {"--scaling", true},
                                          {"--profiles", true},
                                          {"--cluster", true},
                                          {"--policy", true},

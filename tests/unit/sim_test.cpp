@@ -14,6 +14,7 @@
 #include "contrib/sim/figures.hpp"
 #include "contrib/sim/knowledge.hpp"
 #include "contrib/sim/plots.hpp"
+#include "contrib/sim/sacct_workload.hpp"
 #include "contrib/sim/simulation.hpp"
 #include "contrib/sim/stock_starts.hpp"
 #include "tests/unit/scratch_dir.hpp"
@@ -485,6 +486,117 @@ TEST(PlotsTest, SizeDoesNotGrowWithTheJobs) {
     EXPECT_LT(size, to_svg({{"fifo", &few}}).size() * 11 / 10);
     const SimulationResult one = many_jobs(1);
     EXPECT_LT(to_svg({{"fifo", &one}}).size(), size);
+}
+
+constexpr const char* sacct_header =
+    "JobIDRaw|JobName|User|Submit|Start|End|ElapsedRaw|State|AllocTRES|ReqTRES|TimelimitRaw\n";
+
+TEST(SacctWorkloadTest, RecordsBecomeJobs) {
+    const std::string text =
+        std::string(sacct_header) +
+        "11|train|ann|1000|1100|1400|300|COMPLETED|billing=4,gres/gpu:a100=2,gres/gpu=2|gres/gpu=2|"
+        "60\n"
+        "11.batch|batch||1100|1100|1400|300|COMPLETED|cpu=4||\n"
+        // requeued: 100 s on four GPUs, then 400 s on two
+        "12|again|bob|1050|1200|1300|100|REQUEUED|gres/gpu=4|gres/gpu=4|UNLIMITED\n"
+        "12|again|bob|1300|1500|1900|400|CANCELLED by 1000|gres/gpu=2|gres/gpu=2|UNLIMITED\n"
+        "13|a|b|ann|940|1000|1010|10|RUNNING|gres/gpu=1||\n"
+        "14|cpu|ann|900|1000|1010|10|COMPLETED|cpu=4|cpu=4|60\n"
+        "15|never|ann|900|Unknown|Unknown|0|PENDING||gres/gpu=8|60\n"
+        "16|gone|ann|900|None|Unknown|0|CANCELLED by 0||gres/gpu=8|60\n";
+    const auto read = read_sacct_workload(text, "jobs");
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_TRUE(read->warnings.empty());
+    EXPECT_EQ(read->unreadable, 0u);
+    EXPECT_EQ(read->requeued, 1u);
+    EXPECT_EQ(read->cut_short, 1u);
+    EXPECT_EQ(read->still_running, 1u);
+    EXPECT_EQ(read->without_gpus, 1u);
+    EXPECT_EQ(read->never_started, 2u);
+    ASSERT_EQ(read->jobs.size(), 3u);
+    EXPECT_EQ(read->jobs[0].name, "13") << "a name with a | in it";
+    EXPECT_EQ(read->jobs[0].arrival_s, 0);
+    EXPECT_EQ(read->jobs[0].runs_s, 10);
+    EXPECT_EQ(read->jobs[1].arrival_s, 60);
+    EXPECT_EQ(read->jobs[1].gpus, 2);
+    EXPECT_EQ(read->jobs[1].runs_s, 300);
+    EXPECT_EQ(read->jobs[1].limit_s, 3600);
+    EXPECT_EQ(read->jobs[2].arrival_s, 110);
+    EXPECT_EQ(read->jobs[2].gpus, 4);
+    EXPECT_EQ(read->jobs[2].runs_s, 300) << "1200 GPU-seconds";
+    EXPECT_EQ(read->jobs[2].limit_s, 0);
+    EXPECT_EQ(read->jobs[2].number, 2u);
+    EXPECT_EQ(read->jobs[2].line, 4u);
+}
+
+TEST(SacctWorkloadTest, TheHeaderSaysWhereColumnsAre) {
+    const auto read = read_sacct_workload(
+        "State|ElapsedRaw|JobIDRaw|AllocTRES|Submit\nCOMPLETED|60|7|gres/gpu:h100=3|"
+        "2026-11-01T00:00:00\n\nCOMPLETED|60|8|gres/gpu=1|2026-11-01T01:00:00\n",
+        "jobs");
+    ASSERT_TRUE(read) << read.error().message;
+    ASSERT_EQ(read->jobs.size(), 2u);
+    EXPECT_EQ(read->jobs[0].gpus, 3);
+    EXPECT_EQ(read->jobs[1].arrival_s, 3600);
+    const auto lacking = read_sacct_workload("JobIDRaw|State|Submit|AllocTRES\n", "jobs");
+    ASSERT_FALSE(lacking);
+    EXPECT_EQ(lacking.error().code, ErrorCode::bad_input);
+    EXPECT_NE(lacking.error().message.find("jobs, line 1: the header has no column \"ElapsedRaw\""),
+              std::string::npos);
+    EXPECT_FALSE(read_sacct_workload("", "jobs"));
+    EXPECT_FALSE(read_sacct_workload(sacct_header, "jobs")) << "no jobs";
+}
+
+TEST(SacctWorkloadTest, LinesThatCannotBeReadAreNamed) {
+    const std::string good = "1|n|u|1000|1100|1400|300|COMPLETED|gres/gpu=2|gres/gpu=2|60\n";
+    const struct {
+        const char* line;
+        const char* what;
+    } cases[] = {
+        {"x|n|u|1000|1100|1400|300|COMPLETED|gres/gpu=2||", "JobIDRaw is \"x\""},
+        {"2|n|u|soon|1100|1400|300|COMPLETED|gres/gpu=2||", "Submit is \"soon\""},
+        {"2|n|u|1000|now|1400|300|COMPLETED|gres/gpu=2||", "Start is \"now\""},
+        {"2|n|u|1000|1100|1400|-1|COMPLETED|gres/gpu=2||", "ElapsedRaw is \"-1\""},
+        {"2|n|u|1000|1100|1400|9999999999999|COMPLETED|gres/gpu=2||", "ElapsedRaw is"},
+        {"2|n|u|1000|1100|1400|300||gres/gpu=2||", "State is \"\""},
+        {"2|n|u|1000|1100|1400|300|COMPLETED|gres/gpu=two||", "AllocTRES is \"gres/gpu=two\""},
+        {"2|n|u|1000|1100|1400|300|COMPLETED|gres/gpu=99999||", "AllocTRES is"},
+        {"2|n|u|1000", "4 cells where the header has 11: 2|n|u|1000"},
+    };
+    for (const auto& each : cases) {
+        const auto read = read_sacct_workload(sacct_header + good + each.line + "\n", "jobs");
+        ASSERT_TRUE(read) << each.line;
+        EXPECT_EQ(read->jobs.size(), 1u) << each.line;
+        EXPECT_EQ(read->unreadable, 1u) << each.line;
+        ASSERT_EQ(read->warnings.size(), 1u) << each.line;
+        EXPECT_EQ(read->warnings[0].find("jobs, line 3: " + std::string(each.what)), 0u)
+            << read->warnings[0];
+    }
+    std::string many = sacct_header + good;
+    for (int i = 0; i < 30; ++i) many += "bad\n";
+    const auto read = read_sacct_workload(many, "jobs");
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->unreadable, 30u);
+    EXPECT_EQ(read->warnings.size(), 10u);
+}
+
+TEST(SacctWorkloadTest, JobsRunAsLongAsTheyRan) {
+    const Application alone = Application::by_rule("7", 4, 600, 0, 1);
+    const Application scales = Application::by_rule("7", 4, 600, 0.5, 1);
+    AsAsked knowledge;
+    SimulationOptions options;
+    options.first_start_costs = false;
+    std::vector<WorkloadJob> jobs{{"7", 0, 0, "7", 4, 0, 0, 600, 7200}};
+    const auto rigid = simulate(jobs, {alone}, {{2, 2, 0}}, FifoPolicy(), knowledge, options);
+    ASSERT_TRUE(rigid) << rigid.error().message;
+    EXPECT_DOUBLE_EQ(rigid->jobs[0].end_s, 660);
+    // the rule: four times the GPUs, twice the speed; and to twice what was asked
+    TrainingJob one(scales, [](const TrainingJob& at) {
+        return split_batch(at.application().limits(0), at.gpus(), at.application().most_batch());
+    });
+    one.place({1}, 0, 0);
+    EXPECT_NEAR(one.advance(1e6), 1200, 1e-6);
+    EXPECT_EQ(sizes_up_to(scales.most_batch(), scales, {}).size(), 8u);
 }
 
 TEST_F(SimTest, WhatCannotBeSimulatedIsSaid) {
