@@ -12,6 +12,8 @@ contrib_sim_libsim_la_SOURCES = \
 	contrib/sim/knowledge.hpp \
 	contrib/sim/learned.cpp \
 	contrib/sim/learned.hpp \
+	contrib/sim/node_failures.cpp \
+	contrib/sim/node_failures.hpp \
 	contrib/sim/plots.cpp \
 	contrib/sim/plots.hpp \
 	contrib/sim/random.hpp \

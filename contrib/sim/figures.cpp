@@ -85,12 +85,14 @@ Figures figures_of(const SimulationResult& result) {
         useful_s += job.useful_gpu_s;
         figures.restarts += job.restarts;
         figures.resizes += job.resizes;
+        figures.failures += job.failures;
         figures.longest_wait_s = std::max(figures.longest_wait_s, job.longest_wait_s);
     }
     const auto jobs = static_cast<double>(result.jobs.size());
     figures.average_s /= jobs;
     figures.restarts /= jobs;
     figures.resizes /= jobs;
+    figures.failures /= jobs;
     figures.gpu_hours = held_s / 3600;
     figures.utilisation = held_s / (result.gpus * result.makespan_s);
     figures.useful = held_s > 0 ? useful_s / held_s : 1;

@@ -34,9 +34,11 @@ struct Figures {
     double p99_s = 0;
     double gpu_hours = 0;    ///< held
     double utilisation = 0;  ///< GPU-seconds held / (GPUs of the cluster x makespan)
-    double useful = 0;       ///< GPU-seconds with progress / those held: the rest went to restarts
-    double restarts = 0;     ///< of a job
-    double resizes = 0;      ///< of a job
+    double useful = 0;    ///< GPU-seconds with progress / those held: the rest went to restarts and
+                          ///< was lost
+    double restarts = 0;  ///< of a job
+    double failures = 0;  ///< of nodes under a job
+    double resizes = 0;   ///< of a job
     double longest_wait_s = 0;  ///< of any job, without GPUs at a stretch
     double rho_worst = 0;
     double rho_median = 0;

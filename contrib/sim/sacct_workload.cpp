@@ -51,7 +51,7 @@ struct Job {
     double limit_s = 0;
     int starts = 0;
     bool asked_gpus = false;
-    std::string state;  ///< of the last record
+    std::string state{};  ///< of the last record
 };
 
 class Reader {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <unordered_map>
 
 #include "common/base/text.hpp"
@@ -44,6 +46,8 @@ class Run {
 
   private:
     void live_until(double end);
+    double live(ActiveJob& job, double until_s);
+    std::vector<double> node_failures_until(double end);
     Status take_arrivals();
     void decide();
     void start_stock(const std::vector<bool>& named);
@@ -60,8 +64,10 @@ class Run {
     Knowledge& knowledge_;
     const SimulationOptions& options_;
 
+    NodeFailures failures_;
     ClusterView view_;
-    std::vector<ActiveJob> jobs_;  // that have come
+    std::vector<int> gpus_of_nodes_;  // while they are up
+    std::vector<ActiveJob> jobs_;     // that have come
     std::vector<std::size_t> active_;
     double now_ = 0;
     SimulationResult result_;
@@ -74,13 +80,19 @@ Run::Run(const std::vector<WorkloadJob>& workload, const std::vector<Application
       nodes_(nodes),
       policy_(policy),
       knowledge_(knowledge),
-      options_(options) {
+      options_(options),
+      failures_(std::accumulate(nodes.begin(), nodes.end(), std::size_t{0},
+                                [](std::size_t sum, const Nodes& group) {
+                                    return sum + static_cast<std::size_t>(group.count);
+                                }),
+                options.failures) {
     for (const Application& each : applications) applications_.emplace(each.name(), &each);
     for (const Nodes& group : nodes) {
         result_.gpus += group.count * group.gpus;
         for (int i = 0; i < group.count; ++i)
             view_.nodes.push_back(
                 {"n" + std::to_string(view_.nodes.size()), group.gpus, group.type});
+        gpus_of_nodes_.resize(view_.nodes.size(), group.gpus);
     }
     view_.options.interval_s = options.round_s;
     view_.options.cooldown_s = options.round_s;
@@ -122,19 +134,59 @@ void Run::live_until(double end) {
         int gpus;
     };
     std::vector<Freed> freed;
+    const std::vector<double> fails_at = node_failures_until(end);
     for (const std::size_t number : active_) {
         ActiveJob& job = jobs_[number];
-        const double lived = job.training.advance(end - now_);
-        if (!job.training.complete()) continue;
-        job.over = true;
-        job.result.end_s = now_ + lived;
-        freed.push_back({job.result.end_s, job.training.gpus()});
+        double until = std::numeric_limits<double>::infinity();
+        if (!fails_at.empty())
+            for (const NodeShare& share : job.held) until = std::min(until, fails_at[share.node]);
+        const bool fails = until <= end;
+        const double lived = live(job, std::min(until, end));
+        if (job.training.complete()) {
+            job.over = true;
+            job.result.end_s = now_ + lived;
+            freed.push_back({job.result.end_s, job.training.gpus()});
+        } else if (fails) {
+            freed.push_back({until, job.training.gpus()});
+            job.training.fail();
+            job.held.clear();
+            job.since_s = until;
+            ++job.result.failures;
+        }
     }
     std::stable_sort(freed.begin(), freed.end(),
                      [](const Freed& a, const Freed& b) { return a.at_s < b.at_s; });
     for (const Freed& each : freed) note_held(each.at_s, held() - each.gpus);
     now_ = end;
     std::erase_if(active_, [&](std::size_t number) { return jobs_[number].over; });
+}
+
+/// Writes the last checkpoint that is due on the way. Returns for how long it lived.
+double Run::live(ActiveJob& job, double until_s) {
+    double lived = 0;
+    if (options_.failures.mtbf_s > 0 && job.training.running()) {
+        const double every_s = options_.failures.checkpoint_every_s;
+        const double last_s = job.since_s + std::floor((until_s - job.since_s) / every_s) * every_s;
+        if (last_s > now_) {
+            lived = job.training.advance(last_s - now_);
+            if (job.training.complete()) return lived;
+            job.training.checkpoint();
+        }
+    }
+    return lived + job.training.advance(until_s - now_ - lived);
+}
+
+/// Nodes go and come. Returns when each has failed first; empty where none has.
+std::vector<double> Run::node_failures_until(double end) {
+    std::vector<double> fails_at;
+    for (const NodeFailures::Event& event : failures_.next(end)) {
+        view_.nodes[event.node].gpus = event.fails ? 0 : gpus_of_nodes_[event.node];
+        if (!event.fails) continue;
+        if (fails_at.empty())
+            fails_at.assign(view_.nodes.size(), std::numeric_limits<double>::infinity());
+        fails_at[event.node] = std::min(fails_at[event.node], event.at_s);
+    }
+    return fails_at;
 }
 
 Status Run::take_arrivals() {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/allocator/policy.hpp"
+#include "contrib/sim/node_failures.hpp"
 #include "contrib/sim/training_job.hpp"
 #include "contrib/sim/workload.hpp"
 
@@ -33,6 +34,7 @@ struct SimulationOptions {
     double limit_factor = 2;
     /// False: what is known of a job's length has its first start in it.
     bool first_start_costs = true;
+    FailureOptions failures;  ///< of nodes
 };
 
 /// How long a job takes on an empty cluster with the batch it was asked for with, its start
@@ -53,6 +55,7 @@ struct JobResult {
     double useful_gpu_s = 0;    ///< of it, with progress
     double longest_wait_s = 0;  ///< without GPUs at a stretch
     int restarts = 0;
+    int failures = 0;                ///< of them, those after a node failed under it
     int resizes = 0;                 ///< of them, those to another number of GPUs
     std::vector<AloneTime> alone{};  ///< by GPUs, the last on those asked for
 

@@ -23,6 +23,7 @@ std::vector<int> filled(int gpus, int most_on_node) {
 }
 
 void TrainingJob::place(std::vector<int> gpus_on_nodes, std::size_t type, double restart_s) {
+    checkpoint();
     placement_ = std::move(gpus_on_nodes);
     type_ = type;
     gpus_ = std::accumulate(placement_.begin(), placement_.end(), 0);
@@ -31,6 +32,14 @@ void TrainingJob::place(std::vector<int> gpus_on_nodes, std::size_t type, double
     ++starts_;
     most_gpus_ = std::max(most_gpus_, gpus_);
     choose_batch();
+}
+
+void TrainingJob::fail() {
+    placement_.clear();
+    gpus_ = 0;
+    epoch_ = saved_.epoch;
+    progress_ = saved_.progress;
+    useful_gpu_s_ = saved_.useful_gpu_s;
 }
 
 double TrainingJob::steps_left(double batch) const {

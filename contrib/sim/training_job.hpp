@@ -26,12 +26,17 @@ class TrainingJob {
         : application_(&application), rule_(std::move(rule)) {}
 
     /// GPUs on each node, all of one type; empty: it waits. Whoever gets GPUs first spends
-    /// `restart_s` without progress.
+    /// `restart_s` without progress. Writes a checkpoint.
     void place(std::vector<int> gpus_on_nodes, std::size_t type, double restart_s);
 
     /// Lives on for so long; `slowdown` (0 to 1) is the share of progress that others take from
     /// it. Returns how long of that it lived: less once it is complete.
     double advance(double seconds, double slowdown = 0);
+
+    /// What it has done so far is safe.
+    void checkpoint() { saved_ = {epoch_, progress_, useful_gpu_s_}; }
+    /// It has no GPUs any more, and is where its last checkpoint is.
+    void fail();
 
     const Application& application() const { return *application_; }
     bool complete() const { return epoch_ >= application_->epochs(); }
@@ -44,9 +49,11 @@ class TrainingJob {
     double progress() const { return progress_; }
     double remaining() const { return application_->total_progress() - progress_; }
     double attained_gpu_s() const { return attained_gpu_s_; }
-    double useful_gpu_s() const { return useful_gpu_s_; }  ///< of it, without restarts
-    int most_gpus() const { return most_gpus_; }           ///< that it has ever had
-    int starts() const { return starts_; }                 ///< restarts included
+    double useful_gpu_s() const {
+        return useful_gpu_s_;
+    }                                             ///< of it, without restarts and what was lost
+    int most_gpus() const { return most_gpus_; }  ///< that it has ever had
+    int starts() const { return starts_; }        ///< restarts included
 
     /// Steps that are left with this batch to the end.
     double steps_left(double batch) const;
@@ -71,6 +78,12 @@ class TrainingJob {
     double without_progress_s_ = 0;
     double attained_gpu_s_ = 0;
     double useful_gpu_s_ = 0;
+    struct Saved {
+        int epoch = 0;
+        double progress = 0;
+        double useful_gpu_s = 0;
+    };
+    Saved saved_;
     int most_gpus_ = 0;
     int starts_ = 0;
 };

@@ -115,6 +115,7 @@ constexpr Subcommand subcommands[] = {
      "                  [--policy P[,P...]] [--round SECONDS] [--restart LIST] [--slower LIST]\n"
      "                  [--most-gpus LIST] [--most-local-batch LIST] [--size-error SIGMA]\n"
      "                  [--malleable SHARE] [--seed N] [--exact-steps] [--doubling]\n"
+     "                  [--mtbf SECONDS [--repair SECONDS] [--checkpoint-every SECONDS]]\n"
      "                  [--svg FILE] [--jobs] [--json]\n"
      "\n"
      "Replays jobs on a cluster that is not there. The formats are those of Pollux's public\n"
@@ -137,6 +138,9 @@ constexpr Subcommand subcommands[] = {
      "  --seed N                 for what is drawn by chance (default: 1)\n"
      "  --exact-steps            step times are known as measured\n"
      "  --doubling               no job gets more than twice what it has had\n"
+     "  --mtbf SECONDS           of a node between failures (default: none fails)\n"
+     "  --repair SECONDS         it is away then (default: 3600)\n"
+     "  --checkpoint-every SECONDS  of a running job (default: the round)\n"
      "  --svg FILE               plots, in one file\n"
      "  --jobs                   a line for every job, too\n"
      "  --json                   one JSON object, with every job\n"},

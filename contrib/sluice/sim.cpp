@@ -154,6 +154,7 @@ void print_json(const std::vector<Run>& runs) {
         json_put(one, "gpu_hours", json_number(figures.gpu_hours));
         json_put(one, "restarts_per_job", json_number(figures.restarts));
         json_put(one, "resizes_per_job", json_number(figures.resizes));
+        json_put(one, "failures_per_job", json_number(figures.failures));
         json_put(one, "utilisation", json_number(figures.utilisation));
         json_put(one, "useful", json_number(figures.useful));
         json_put(one, "longest_wait_s", json_number(figures.longest_wait_s));
@@ -176,6 +177,7 @@ void print_json(const std::vector<Run>& runs) {
             json_put(each, "longest_wait_s", json_number(job.longest_wait_s));
             json_put(each, "restarts", json_integer(job.restarts));
             json_put(each, "resizes", json_integer(job.resizes));
+            json_put(each, "failures", json_integer(job.failures));
             json_put(each, "alone_s", json_number(job.alone.back().seconds));
             json_put(each, "rho", json_number(rho[i]));
             json_add(jobs, std::move(each));
@@ -201,14 +203,14 @@ void print_table(const std::vector<Run>& runs) {
 
 /// What the jobs got, behind when they were over.
 void print_shares(const std::vector<Run>& runs) {
-    std::printf("\n%-16s %8s %8s %10s %9s %7s %14s %8s\n", "POLICY", "UTILISED", "USEFUL",
-                "MEDIAN RHO", "WORST RHO", "RHO > 1", "LONGEST WAIT", "RESIZES");
+    std::printf("\n%-16s %8s %8s %10s %9s %7s %14s %8s %8s\n", "POLICY", "UTILISED", "USEFUL",
+                "MEDIAN RHO", "WORST RHO", "RHO > 1", "LONGEST WAIT", "RESIZES", "FAILURES");
     for (const Run& run : runs) {
         const Figures figures = figures_of(run.result);
-        std::printf("%-16s %6.1f %% %6.1f %% %10.2f %9.2f %5.1f %% %12.0f s %8.2f\n",
+        std::printf("%-16s %6.1f %% %6.1f %% %10.2f %9.2f %5.1f %% %12.0f s %8.2f %8.2f\n",
                     run.policy.c_str(), 100 * figures.utilisation, 100 * figures.useful,
                     figures.rho_median, figures.rho_worst, 100 * figures.rho_above_1,
-                    figures.longest_wait_s, figures.resizes);
+                    figures.longest_wait_s, figures.resizes, figures.failures);
     }
     std::puts("rho: completion time / the time alone on an equal share of the cluster");
 }
@@ -394,6 +396,21 @@ Status read_files(const Options& given, Setting& setting) {
     return {};
 }
 
+Status read_failures(const Options& given, SimulationOptions& options, std::uint32_t seed) {
+    for (const char* option : {"--repair", "--checkpoint-every"})
+        if (given.has(option) && !given.has("--mtbf"))
+            return usage(std::string(option) + " needs --mtbf, how often nodes fail");
+    FailureOptions& failures = options.failures;
+    const auto mtbf = number_of(given, "--mtbf", 0, 60, 1e12);
+    if (!mtbf) return mtbf.error();
+    const auto repair = number_of(given, "--repair", failures.repair_s, 0, 1e9);
+    if (!repair) return repair.error();
+    const auto checkpoint = number_of(given, "--checkpoint-every", options.round_s, 1, 1e9);
+    if (!checkpoint) return checkpoint.error();
+    failures = {*mtbf, *repair, *checkpoint, seed};
+    return {};
+}
+
 Result<std::vector<Run>> run_all(const Options& given) {
     for (const char* needed : {"--workload", "--profiles", "--cluster"})
         if (given.value(needed).empty() &&
@@ -437,6 +454,8 @@ Result<std::vector<Run>> run_all(const Options& given) {
     setting.learned.doubling = given.has("--doubling");
     const auto policies = policies_of(given);
     if (!policies) return policies.error();
+    if (const Status read = read_failures(given, setting.options, setting.learned.seed); !read)
+        return read.error();
     if (const Status read = read_files(given, setting); !read) return read.error();
 
     std::vector<Run> runs;
@@ -468,6 +487,9 @@ int sim(const Arguments& arguments) {
                                          {"--seed", true},
                                          {"--exact-steps", false},
                                          {"--doubling", false},
+                                         {"--mtbf", true},
+                                         {"--repair", true},
+                                         {"--checkpoint-every", true},
                                          {"--svg", true},
                                          {"--jobs", false},
                                          {"--json", false}},

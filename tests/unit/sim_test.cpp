@@ -599,6 +599,55 @@ TEST(SacctWorkloadTest, JobsRunAsLongAsTheyRan) {
     EXPECT_EQ(sizes_up_to(scales.most_batch(), scales, {}).size(), 8u);
 }
 
+TEST(NodeFailuresTest, EachNodeGoesAndComes) {
+    const FailureOptions options{.mtbf_s = 1000, .repair_s = 10, .seed = 3};
+    NodeFailures failures(1000, options);
+    std::vector<double> back(1000, 0.0);
+    std::vector<bool> up(1000, true);
+    double last_s = 0;
+    int fallen = 0;
+    for (const double until : {500.0, 500.0, 1e5})
+        for (const NodeFailures::Event& event : failures.next(until)) {
+            EXPECT_GE(event.at_s, last_s);
+            EXPECT_LE(event.at_s, until);
+            last_s = event.at_s;
+            EXPECT_EQ(event.fails, up[event.node]);
+            up[event.node] = !event.fails;
+            fallen += event.fails;
+            if (event.fails)
+                back[event.node] = event.at_s + 10;
+            else
+                EXPECT_EQ(event.at_s, back[event.node]);
+        }
+    EXPECT_NEAR(fallen, 1000 * 1e5 / 1010, 1000);
+    EXPECT_TRUE(NodeFailures(5, {}).next(1e12).empty()) << "none fails";
+}
+
+TEST(NodeFailuresTest, AJobGoesOnFromItsLastCheckpoint) {
+    SimulationOptions options;
+    options.failures = {.mtbf_s = 1e6, .repair_s = 100, .checkpoint_every_s = 250, .seed = 1};
+    const auto events = NodeFailures(1, options.failures).next(1e9);
+    const double fails_s = events[0].at_s;
+    const double starts_again_s = std::ceil((fails_s + 100) / 60) * 60;
+    // it runs from 60 on, and needs 100 s more when the node fails
+    const double work_s = fails_s - 60 - 30 + 100;
+    ASSERT_GT(events[2].at_s, fails_s + 1000) << "another seed is needed";
+    const double saved_s = std::floor((fails_s - 60) / 250) * 250 - 30;
+    AsAsked knowledge;
+    const auto result = simulate({{"a", 0, 0, "a", 2, 0, 0, work_s, 0}},
+                                 {Application::by_rule("a", 2, work_s, 0, 1)}, {{1, 2, 0}},
+                                 FifoPolicy(), knowledge, options);
+    ASSERT_TRUE(result) << result.error().message;
+    const JobResult& job = result->jobs[0];
+    EXPECT_NEAR(job.end_s, starts_again_s + 30 + work_s - saved_s, 1e-4);
+    EXPECT_EQ(job.failures, 1);
+    EXPECT_EQ(job.restarts, 1);
+    EXPECT_EQ(job.resizes, 0);
+    EXPECT_NEAR(job.useful_gpu_s, 2 * work_s, 1e-3) << "what was lost is no use";
+    EXPECT_NEAR(job.longest_wait_s, starts_again_s - fails_s, 1e-6);
+    EXPECT_EQ(result->held.back().gpus, 0);
+}
+
 TEST_F(SimTest, WhatCannotBeSimulatedIsSaid) {
     const auto application = read();
     ASSERT_TRUE(application);
