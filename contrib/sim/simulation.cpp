@@ -36,6 +36,12 @@ double duration_as_asked(const TrainingJob& job, const WorkloadJob& asked, const
                        split_batch(application.limits(nodes.type), asked.gpus, batch));
 }
 
+bool shares_network(const ActiveJob& job, const std::vector<int>& spread_jobs) {
+    return job.held.size() > 1 &&
+           std::any_of(job.held.begin(), job.held.end(),
+                       [&](const NodeShare& share) { return spread_jobs[share.node] > 1; });
+}
+
 class Run {
   public:
     Run(const std::vector<WorkloadJob>& workload, const std::vector<Application>& applications,
@@ -46,7 +52,8 @@ class Run {
 
   private:
     void live_until(double end);
-    double live(ActiveJob& job, double until_s);
+    double live(ActiveJob& job, double until_s, double slowdown);
+    std::vector<int> spread_jobs() const;
     std::vector<double> node_failures_until(double end);
     Status take_arrivals();
     void decide();
@@ -135,13 +142,15 @@ void Run::live_until(double end) {
     };
     std::vector<Freed> freed;
     const std::vector<double> fails_at = node_failures_until(end);
+    const std::vector<int> spread = options_.interference > 0 ? spread_jobs() : std::vector<int>();
     for (const std::size_t number : active_) {
         ActiveJob& job = jobs_[number];
         double until = std::numeric_limits<double>::infinity();
         if (!fails_at.empty())
             for (const NodeShare& share : job.held) until = std::min(until, fails_at[share.node]);
         const bool fails = until <= end;
-        const double lived = live(job, std::min(until, end));
+        const bool slowed = !spread.empty() && shares_network(job, spread);
+        const double lived = live(job, std::min(until, end), slowed ? options_.interference : 0);
         if (job.training.complete()) {
             job.over = true;
             job.result.end_s = now_ + lived;
@@ -162,18 +171,29 @@ void Run::live_until(double end) {
 }
 
 /// Writes the last checkpoint that is due on the way. Returns for how long it lived.
-double Run::live(ActiveJob& job, double until_s) {
+double Run::live(ActiveJob& job, double until_s, double slowdown) {
     double lived = 0;
     if (options_.failures.mtbf_s > 0 && job.training.running()) {
         const double every_s = options_.failures.checkpoint_every_s;
         const double last_s = job.since_s + std::floor((until_s - job.since_s) / every_s) * every_s;
         if (last_s > now_) {
-            lived = job.training.advance(last_s - now_);
+            lived = job.training.advance(last_s - now_, slowdown);
             if (job.training.complete()) return lived;
             job.training.checkpoint();
         }
     }
-    return lived + job.training.advance(until_s - now_ - lived);
+    return lived + job.training.advance(until_s - now_ - lived, slowdown);
+}
+
+/// On each node, jobs that have GPUs of others too.
+std::vector<int> Run::spread_jobs() const {
+    std::vector<int> jobs(view_.nodes.size());
+    for (const std::size_t number : active_) {
+        const std::vector<NodeShare>& held = jobs_[number].held;
+        if (held.size() < 2) continue;
+        for (const NodeShare& share : held) ++jobs[share.node];
+    }
+    return jobs;
 }
 
 /// Nodes go and come. Returns when each has failed first; empty where none has.

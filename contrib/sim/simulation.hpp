@@ -35,6 +35,9 @@ struct SimulationOptions {
     /// False: what is known of a job's length has its first start in it.
     bool first_start_costs = true;
     FailureOptions failures;  ///< of nodes
+    /// The share of its progress that a job loses while it is spread over several nodes and one of
+    /// them has another such job, as in Pollux's simulator: they share the node's network.
+    double interference = 0;
 };
 
 /// How long a job takes on an empty cluster with the batch it was asked for with, its start

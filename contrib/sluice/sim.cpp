@@ -445,6 +445,9 @@ Result<std::vector<Run>> run_all(const Options& given) {
     const auto malleable = number_of(given, "--malleable", 1, 0, 1);
     if (!malleable) return malleable.error();
     setting.malleable = *malleable;
+    const auto interference = number_of(given, "--interference", 0, 0, 0.99);
+    if (!interference) return interference.error();
+    setting.options.interference = *interference;
     const auto seed = number_of(given, "--seed", 1, 0, 1e9);
     if (!seed) return seed.error();
     if (*seed != std::floor(*seed))
@@ -470,30 +473,20 @@ Result<std::vector<Run>> run_all(const Options& given) {
 }  // namespace
 
 int sim(const Arguments& arguments) {
-    const auto options = Options::parse(arguments,
-                                        {{"--workload", true},
-                                         {"--from-sacct", true},
-                                         {"--scaling", true},
-                                         {"--profiles", true},
-                                         {"--cluster", true},
-                                         {"--policy", true},
-                                         {"--round", true},
-                                         {"--restart", true},
-                                         {"--most-gpus", true},
-                                         {"--most-local-batch", true},
-                                         {"--slower", true},
-                                         {"--size-error", true},
-                                         {"--malleable", true},
-                                         {"--seed", true},
-                                         {"--exact-steps", false},
-                                         {"--doubling", false},
-                                         {"--mtbf", true},
-                                         {"--repair", true},
-                                         {"--checkpoint-every", true},
-                                         {"--svg", true},
-                                         {"--jobs", false},
-                                         {"--json", false}},
-                                        0);
+    const auto options =
+        Options::parse(arguments, {{"--workload", true},     {"--from-sacct", true},
+                                   {"--scaling", true},      {"--profiles", true},
+                                   {"--cluster", true},      {"--policy", true},
+                                   {"--round", true},        {"--restart", true},
+                                   {"--most-gpus", true},    {"--most-local-batch", true},
+                                   {"--slower", true},       {"--size-error", true},
+                                   {"--malleable", true},    {"--seed", true},
+                                   {"--exact-steps", false}, {"--doubling", false},
+                                   {"--interference", true}, {"--mtbf", true},
+                                   {"--repair", true},       {"--checkpoint-every", true},
+                                   {"--svg", true},          {"--jobs", false},
+                                   {"--json", false}},
+                       0);
     if (!options) return fail("sim", options.error());
     const auto runs = run_all(*options);
     if (!runs) return fail("sim", runs.error());

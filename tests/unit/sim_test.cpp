@@ -648,6 +648,42 @@ TEST(NodeFailuresTest, AJobGoesOnFromItsLastCheckpoint) {
     EXPECT_EQ(result->held.back().gpus, 0);
 }
 
+/// Starts job 0 on the first two nodes, job 1 where it is told.
+class TwoSpread : public Policy {
+  public:
+    explicit TwoSpread(std::vector<NodeShare> second) : second_(std::move(second)) {}
+    std::string_view name() const override { return "two"; }
+    Plan plan(const ClusterView& cluster) const override {
+        Plan plan;
+        for (const JobView& job : cluster.jobs)
+            if (!job.running)
+                plan.decisions.push_back({job.id, 2, "", job.id == 0 ? first_ : second_});
+        return plan;
+    }
+
+  private:
+    std::vector<NodeShare> first_{{0, 1}, {1, 1}};
+    std::vector<NodeShare> second_;
+};
+
+TEST(InterferenceTest, OnlyJobsThatShareANetworkAreSlowed) {
+    const Application application = Application::by_rule("a", 2, 1000, 0, 1);
+    AsAsked knowledge;
+    SimulationOptions options;
+    options.interference = 0.5;
+    const auto ends = [&](const std::vector<NodeShare>& second) {
+        const auto result = simulate({{"a", 0, 0, "a", 2}, {"b", 1, 0, "a", 2}}, {application},
+                                     {{4, 2, 0}}, TwoSpread(second), knowledge, options);
+        EXPECT_TRUE(result);
+        return std::pair(result->jobs[0].end_s, result->jobs[1].end_s);
+    };
+    const double alone = 60 + 30 + 1000;
+    EXPECT_EQ(ends({{2, 1}, {3, 1}}), std::pair(alone, alone)) << "apart";
+    EXPECT_EQ(ends({{2, 2}}), std::pair(alone, alone)) << "on a node of its own";
+    // half the speed, for both
+    EXPECT_EQ(ends({{1, 1}, {2, 1}}), std::pair(alone + 1000, alone + 1000));
+}
+
 TEST_F(SimTest, WhatCannotBeSimulatedIsSaid) {
     const auto application = read();
     ASSERT_TRUE(application);
