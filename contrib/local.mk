@@ -44,6 +44,8 @@ contrib_sluice_sluice_SOURCES = \
 	contrib/sluice/node_classes.hpp \
 	contrib/sluice/node_report.cpp \
 	contrib/sluice/node_report.hpp \
+	contrib/sluice/progress_line.cpp \
+	contrib/sluice/progress_line.hpp \
 	contrib/sluice/run_program.cpp \
 	contrib/sluice/run_program.hpp \
 	contrib/sluice/sets.cpp \

@@ -121,6 +121,7 @@ Result<SimulationResult> Run::go() {
                                               " not over " + format_number(options_.longest_s) +
                                               " s after the last has come"};
         live_until(now_ + options_.round_s);
+        if (options_.on_round) options_.on_round(now_, jobs_.size() - active_.size());
         if (const Status taken = take_arrivals(); !taken) return taken.error();
         if (!active_.empty()) decide();
     }

@@ -5,6 +5,7 @@
 // that it says nothing of are started as stock Slurm does (stock_starts.hpp).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -38,6 +39,8 @@ struct SimulationOptions {
     /// The share of its progress that a job loses while it is spread over several nodes and one of
     /// them has another such job, as in Pollux's simulator: they share the node's network.
     double interference = 0;
+    /// Told the time and how many jobs are over, every round; may be empty.
+    std::function<void(double now_s, std::size_t over)> on_round;
 };
 
 /// How long a job takes on an empty cluster with the batch it was asked for with, its start

@@ -23,6 +23,7 @@
 #include "contrib/sim/sacct_workload.hpp"
 #include "contrib/sim/simulation.hpp"
 #include "contrib/sluice/command.hpp"
+#include "contrib/sluice/progress_line.hpp"
 
 namespace sluice::cli {
 namespace {
@@ -411,6 +412,14 @@ Status read_failures(const Options& given, SimulationOptions& options, std::uint
     return {};
 }
 
+void show_progress(ProgressLine& line, const std::string& policy,
+                   const std::vector<WorkloadJob>& workload, double now_s, std::size_t over) {
+    const auto hours = [](double seconds) { return format_fixed(seconds / 3600, 1) + " h"; };
+    line.show(policy, over, workload.size(),
+              hours(now_s) + " of " + hours(std::max(now_s, workload.back().arrival_s)) + ", " +
+                  std::to_string(over) + " of " + std::to_string(workload.size()) + " jobs over");
+}
+
 Result<std::vector<Run>> run_all(const Options& given) {
     for (const char* needed : {"--workload", "--profiles", "--cluster"})
         if (given.value(needed).empty() &&
@@ -462,7 +471,12 @@ Result<std::vector<Run>> run_all(const Options& given) {
     if (const Status read = read_files(given, setting); !read) return read.error();
 
     std::vector<Run> runs;
+    ProgressLine line;
     for (const std::string& policy : *policies) {
+        if (line.wanted())
+            setting.options.on_round = [&](double now_s, std::size_t over) {
+                show_progress(line, policy, setting.workload, now_s, over);
+            };
         auto result = run_policy(policy, setting);
         if (!result) return Error{result.error().code, policy + ": " + result.error().message};
         runs.push_back({policy, std::move(*result)});
