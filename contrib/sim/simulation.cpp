@@ -21,9 +21,11 @@ struct ActiveJob {
     double limit_s = 0;  ///< at the size that was asked for
     std::vector<NodeShare> held{};
     double limit_end_s = 0;
-    double since_s = 0;   ///< it has had these GPUs, or none
-    double waited_s = 0;  ///< before it got them
-    int last_gpus = 0;    ///< that it has had
+    double since_s = 0;               ///< it has had these GPUs, or none
+    double waited_s = 0;              ///< before it got them
+    int asks = 0;                     ///< GPUs, while it waits
+    int last_gpus = 0;                ///< that it has had
+    std::vector<double> resized_s{};  ///< when, in the last hour
     bool over = false;
 };
 
@@ -102,8 +104,8 @@ Run::Run(const std::vector<WorkloadJob>& workload, const std::vector<Application
         gpus_of_nodes_.resize(view_.nodes.size(), group.gpus);
     }
     view_.options.interval_s = options.round_s;
-    view_.options.cooldown_s = options.round_s;
     view_.options.may_stop = options.may_stop;
+    if (options.may_stop) view_.options.cooldown_s = options.round_s;
     jobs_.reserve(workload.size());
 }
 
@@ -225,7 +227,8 @@ Status Run::take_arrivals() {
                                  .application = asked.application,
                                  .gpus = asked.gpus,
                                  .arrival_s = asked.arrival_s},
-                      .since_s = asked.arrival_s};
+                      .since_s = asked.arrival_s,
+                      .asks = asked.gpus};
         const auto restart = options_.restart_of_s.find(asked.application);
         job.restart_s =
             restart == options_.restart_of_s.end() ? options_.restart_s : restart->second;
@@ -266,12 +269,13 @@ std::vector<AloneTime> Run::times_alone(const ActiveJob& job) const {
 }
 
 JobView Run::view_of(std::size_t number) {
-    const ActiveJob& job = jobs_[number];
+    ActiveJob& job = jobs_[number];
+    std::erase_if(job.resized_s, [&](double time) { return time <= now_ - 3600; });
     JobView seen;
     seen.id = static_cast<std::uint32_t>(number);
     seen.running = job.training.running();
     seen.requested = job.asked->gpus;
-    seen.current = job.training.gpus();
+    seen.current = seen.running ? job.training.gpus() : job.asks;
     seen.sizes = knowledge_.sizes(job.training, *job.asked);
     seen.resizable = knowledge_.malleable(*job.asked);
     seen.held = job.held;
@@ -280,6 +284,7 @@ JobView Run::view_of(std::size_t number) {
     seen.restart_cost_s = job.restart_s;
     seen.age_s = now_ - job.asked->arrival_s;
     seen.resizes = std::max(0, job.training.starts() - 1);
+    seen.resizes_last_hour = static_cast<int>(job.resized_s.size());
     seen.since_resize_s = now_ - job.since_s;
     seen.waited_s = seen.running ? job.waited_s : now_ - job.since_s;
     return seen;
@@ -301,8 +306,10 @@ void Run::give(ActiveJob& job, std::vector<NodeShare> shares) {
     if (!job.training.running()) return;
     if (job.training.starts() == 1)
         job.result.first_start_s = now_;
-    else if (job.training.gpus() != job.last_gpus)
+    else if (job.training.gpus() != job.last_gpus) {
         ++job.result.resizes;
+        job.resized_s.push_back(now_);
+    }
     job.last_gpus = job.training.gpus();
 }
 
@@ -313,18 +320,24 @@ void Run::decide() {
     std::vector<bool> named(jobs_.size());
     // who gives up GPUs comes first
     for (const Decision& decision : plan.decisions) {
+        ActiveJob& job = jobs_[decision.job];
+        if (decision.gpus > 0 && decision.shares.empty()) {  // starts where there is room
+            job.asks = decision.gpus;
+            if (job.training.running()) give(job, {});
+            continue;
+        }
         named[decision.job] = true;
-        if (decision.gpus == 0) give(jobs_[decision.job], {});
+        if (decision.gpus == 0) give(job, {});
     }
     for (Decision& decision : plan.decisions)
-        if (decision.gpus > 0) give(jobs_[decision.job], std::move(decision.shares));
+        if (!decision.shares.empty()) give(jobs_[decision.job], std::move(decision.shares));
     start_stock(named);
     int all = 0;
     for (const std::size_t number : active_) all += jobs_[number].training.gpus();
     note_held(now_, all);
 }
 
-/// Waiting jobs that the policy has said nothing of.
+/// Waiting jobs that the policy has said nothing of, or no place.
 void Run::start_stock(const std::vector<bool>& named) {
     std::vector<StockJob> others;
     std::vector<std::size_t> numbers;
@@ -332,8 +345,8 @@ void Run::start_stock(const std::vector<bool>& named) {
         const ActiveJob& job = jobs_[number];
         if (!job.training.running() && named[number]) continue;
         others.push_back({job.training.running(),
-                          job.training.running() ? job.training.gpus() : job.asked->gpus,
-                          job.limit_end_s, job.limit_s, job.held});
+                          job.training.running() ? job.training.gpus() : job.asks, job.limit_end_s,
+                          job.limit_s, job.held});
         numbers.push_back(number);
     }
     for (StockStart& start : stock_starts(view_.nodes, others, now_))

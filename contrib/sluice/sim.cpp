@@ -464,6 +464,7 @@ Result<std::vector<Run>> run_all(const Options& given) {
     setting.learned.seed = static_cast<std::uint32_t>(*seed);
     setting.learned.exact_steps = given.has("--exact-steps");
     setting.learned.doubling = given.has("--doubling");
+    setting.options.may_stop = !given.has("--never-stop");
     const auto policies = policies_of(given);
     if (!policies) return policies.error();
     if (const Status read = read_failures(given, setting.options, setting.learned.seed); !read)
@@ -495,7 +496,7 @@ int sim(const Arguments& arguments) {
                                    {"--most-gpus", true},    {"--most-local-batch", true},
                                    {"--slower", true},       {"--size-error", true},
                                    {"--malleable", true},    {"--seed", true},
-                                   {"--exact-steps", false}, {"--doubling", false},
+                                   {"--exact-steps", false}, {"--doubling", false}, {"--never-stop", false},
                                    {"--interference", true}, {"--mtbf", true},
                                    {"--repair", true},       {"--checkpoint-every", true},
                                    {"--svg", true},          {"--jobs", false},
