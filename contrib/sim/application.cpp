@@ -297,7 +297,7 @@ Status Application::read_curves(const std::string& folder) {
                              ": validation-BATCH.csv with a batch from 1 to 1e9 "
                              "is needed"};
         const Result<CsvTable> csv =
-            CsvTable::read(folder + "/" + file, {"progress", "grad_sqr", "grad_var"});
+            CsvTable::read(folder + "/" + file, {"progress", "grad_sqr", "grad_var"}, {"metric"});
         if (!csv) return csv.error();
         std::vector<Epoch>& curve = curves_[static_cast<double>(*batch)];
         if (!curve.empty())
@@ -325,7 +325,10 @@ Status Application::read_curves(const std::string& folder) {
                              csv->place(row) +
                                  ": grad_sqr and grad_var from 0 to 1e100, not both below 1e-100, "
                                  "are needed"};
-            curve.push_back({values[0], {values[1], values[2]}});
+            curve.push_back({values[0],
+                             {values[1], values[2]},
+                             parse_number(csv->text(row, 3))
+                                 .value_or(std::numeric_limits<double>::quiet_NaN())});
         }
         if (curve.empty())
             return Error{ErrorCode::bad_input, folder + "/" + file + ": has no rows"};
@@ -359,6 +362,19 @@ int Application::least_local_batch() const {
     double least = std::numeric_limits<double>::infinity();
     for (const StepTable& steps : steps_) least = std::min(least, steps.least_local_batch());
     return static_cast<int>(least);
+}
+
+std::vector<LossPoint> Application::losses() const {
+    const std::vector<Epoch>& curve = curves_.begin()->second;
+    // a score that rises: what it is below its best
+    const bool rises = curve.back().metric > curve.front().metric;
+    double best = curve.front().metric;
+    for (const Epoch& epoch : curve) best = std::max(best, epoch.metric);
+    std::vector<LossPoint> points;
+    for (const Epoch& epoch : curve)
+        points.push_back({static_cast<std::int64_t>(epoch.progress),
+                          rises ? best - epoch.metric : epoch.metric});
+    return points;
 }
 
 GradientNoise Application::noise(double batch, int epoch) const {

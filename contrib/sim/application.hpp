@@ -23,6 +23,7 @@
 
 #include "common/base/result.hpp"
 #include "common/model/goodput.hpp"
+#include "common/samples/loss_point.hpp"
 
 namespace sluice::sim {
 
@@ -124,6 +125,8 @@ class Application {
         return progress_[static_cast<std::size_t>(std::clamp(epoch, 0, epochs_))];
     }
     double total_progress() const { return progress_after(epochs_); }
+    /// After each epoch with the first batch, by progress; nan where the tables have no metric.
+    std::vector<LossPoint> losses() const;
     GradientNoise noise(double batch, int epoch) const;
     /// Progress of one step at `batch`, relative to one of first_batch(): Pollux's
     /// (variance + square) / (variance / scale + square), scale = batch / first_batch().
@@ -133,6 +136,7 @@ class Application {
     struct Epoch {
         double progress = 0;
         GradientNoise noise;
+        double metric = 0;  ///< nan: not said
     };
 
     /// From the first folder that has any.

@@ -9,13 +9,16 @@
 
 namespace sluice::sim {
 
-Result<CsvTable> CsvTable::read(const std::string& path, const std::vector<std::string>& columns) {
+Result<CsvTable> CsvTable::read(const std::string& path, const std::vector<std::string>& columns,
+                                const std::vector<std::string>& may_lack) {
     Result<std::string> text = read_file(path, max_bytes, FileKind::any);
     if (!text) return text.error();
     CsvTable table;
     table.path_ = path;
     table.text_ = std::move(*text);
     table.names_ = columns;
+    table.names_.insert(table.names_.end(), may_lack.begin(), may_lack.end());
+    constexpr std::size_t lacking = std::string::npos;
     const std::string_view all = table.text_;
     constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
     std::vector<std::size_t> wanted;  // of `columns`, the index in a row
@@ -39,9 +42,13 @@ Result<CsvTable> CsvTable::read(const std::string& path, const std::vector<std::
         const std::vector<std::string_view> cells = split(line, ',');
         if (width == 0) {
             width = cells.size();
-            for (const std::string& name : columns) {
+            for (const std::string& name : table.names_) {
                 const auto is_it = [&](std::string_view cell) { return trim(cell) == name; };
                 const auto found = std::find_if(cells.begin(), cells.end(), is_it);
+                if (found == cells.end() && wanted.size() >= columns.size()) {
+                    wanted.push_back(lacking);
+                    continue;
+                }
                 if (found == cells.end())
                     return wrong("the header has no column \"" + name + "\": " + printable(line));
                 if (std::find_if(found + 1, cells.end(), is_it) != cells.end())
@@ -54,7 +61,7 @@ Result<CsvTable> CsvTable::read(const std::string& path, const std::vector<std::
             return wrong(std::to_string(cells.size()) + " cells where the header has " +
                          std::to_string(width) + ": " + printable(line));
         for (const std::size_t column : wanted) {
-            const std::string_view cell = cells[column];
+            const std::string_view cell = column == lacking ? line.substr(0, 0) : cells[column];
             table.cells_.push_back({static_cast<std::uint32_t>(cell.data() - all.data()),
                                     static_cast<std::uint32_t>(cell.size())});
         }

@@ -21,11 +21,12 @@ class CsvTable {
 
     /// not_found or unreachable for a file that cannot be read; bad_input with file and line for a
     /// row of another width than the header, one of `columns` that the header lacks or has twice,
-    /// and what is no text.
-    static Result<CsvTable> read(const std::string& path, const std::vector<std::string>& columns);
+    /// and what is no text. A column of `may_lack` counts as empty where the header lacks it.
+    static Result<CsvTable> read(const std::string& path, const std::vector<std::string>& columns,
+                                 const std::vector<std::string>& may_lack = {});
 
     std::size_t rows() const { return lines_.size(); }
-    /// `column` counts those that were asked for.
+    /// `column` counts those that were asked for, may_lack's last.
     std::string_view text(std::size_t row, std::size_t column) const;
     /// bad_input with file, line and column for what is no finite number.
     Result<double> number(std::size_t row, std::size_t column) const;

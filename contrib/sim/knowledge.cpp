@@ -78,6 +78,10 @@ bool PartlyMalleable::malleable(const WorkloadJob& asked) {
     return uniform(seed_, asked.number, 2) < share_;
 }
 
+void PartlyMalleable::show_curve(const TrainingJob& job, const WorkloadJob& asked, JobView& view) {
+    of(asked).show_curve(job, asked, view);
+}
+
 TrainingJob::BatchRule PartlyMalleable::batch_rule(const Application& application,
                                                    const WorkloadJob& job) {
     return of(job).batch_rule(application, job);

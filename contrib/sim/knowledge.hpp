@@ -50,6 +50,7 @@ class PartlyMalleable : public Knowledge {
     std::shared_ptr<const WorkForecast> forecast(const TrainingJob& job,
                                                  const WorkloadJob& asked) override;
     std::vector<int> sizes(const TrainingJob& job, const WorkloadJob& asked) override;
+    void show_curve(const TrainingJob& job, const WorkloadJob& asked, JobView& view) override;
     bool malleable(const WorkloadJob& asked) override;
 
   private:

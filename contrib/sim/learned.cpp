@@ -58,6 +58,7 @@ class Learned::History {
             models_.push_back(fit_step_time(samples));
             for (const MeasuredStep& each : some) measured(each.placement, type, each.seconds);
         }
+        if (const auto fitted = fit_loss_curve(application.losses())) curve_ = *fitted;
         StepPlacement one;
         alone_.resize(static_cast<std::size_t>(application.epochs()) + 1);
         for (int epoch = application.epochs() - 1; epoch >= 0; --epoch) {
@@ -69,6 +70,7 @@ class Learned::History {
     }
 
     const Application& application() const { return application_; }
+    const std::optional<LossCurve>& curve() const { return curve_; }
 
     /// A job has been seen to take so long for a step.
     void measured(const StepPlacement& placement, std::size_t type, const StepSeconds& seconds) {
@@ -157,6 +159,7 @@ class Learned::History {
     }
 
     const Application& application_;
+    std::optional<LossCurve> curve_;  // by epochs; nothing where there are too few
     bool exact_;
     std::vector<StepTimeModel> models_;                             // by type
     std::vector<std::unordered_map<std::uint64_t, double>> rates_;  // by type
@@ -220,6 +223,20 @@ std::shared_ptr<const WorkForecast> Learned::forecast(const TrainingJob& job,
     const double soon = options_.soon_s / seems * known.rate(now, job.type(), job.epoch());
     const int epoch = std::max(job.epoch(), known.epoch_at(job.progress() + soon));
     return std::make_shared<Forecast>(known, std::move(left), epoch);
+}
+
+void Learned::show_curve(const TrainingJob& job, const WorkloadJob&, JobView& view) {
+    History& known = history(job.application());
+    if (!known.curve()) return;
+    view.curve = known.curve();
+    view.step = job.progress();
+    std::vector<SpeedSample> speeds;
+    for (int gpus = 1; gpus <= view.sizes.back(); gpus *= 2)
+        if (const double rate =
+                known.rate(step_placement(filled(gpus, options_.gpus_of_node), 1), 0, job.epoch());
+            rate > 0)
+            speeds.push_back({gpus, rate});
+    view.speed = fit_speed(speeds);
 }
 
 std::vector<int> Learned::sizes(const TrainingJob& job, const WorkloadJob&) {

@@ -21,7 +21,8 @@ struct LearnedOptions {
     bool exact_steps = false;
     /// No more than twice as many GPUs as the job has had, as Pollux and Sia have it.
     bool doubling = false;
-    double soon_s = 45;  ///< rates are those of the phase that a job will be in
+    double soon_s = 45;    ///< rates are those of the phase that a job will be in
+    int gpus_of_node = 8;  ///< of the first type
     std::uint32_t seed = 1;
 };
 
@@ -39,6 +40,8 @@ class Learned : public Knowledge {
     std::shared_ptr<const WorkForecast> forecast(const TrainingJob& job,
                                                  const WorkloadJob& asked) override;
     std::vector<int> sizes(const TrainingJob& job, const WorkloadJob& asked) override;
+    /// That of earlier jobs, in steps of the first batch.
+    void show_curve(const TrainingJob& job, const WorkloadJob& asked, JobView& view) override;
 
     class History;
 

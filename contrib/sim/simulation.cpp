@@ -280,6 +280,7 @@ JobView Run::view_of(std::size_t number) {
     seen.resizable = knowledge_.malleable(*job.asked);
     seen.held = job.held;
     seen.work = knowledge_.forecast(job.training, *job.asked);
+    knowledge_.show_curve(job.training, *job.asked, seen);
     seen.attained_gpu_s = job.training.attained_gpu_s();
     seen.restart_cost_s = job.restart_s;
     seen.age_s = now_ - job.asked->arrival_s;
@@ -362,6 +363,8 @@ void Run::note_held(double since_s, int gpus) {
 }
 
 }  // namespace
+
+void Knowledge::show_curve(const TrainingJob&, const WorkloadJob&, JobView&) {}
 
 bool Knowledge::malleable(const WorkloadJob&) {
     return true;

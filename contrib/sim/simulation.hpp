@@ -93,6 +93,8 @@ class Knowledge {
                                                          const WorkloadJob& asked) = 0;
     /// Legal sizes of the moment.
     virtual std::vector<int> sizes(const TrainingJob& job, const WorkloadJob& asked) = 0;
+    /// Curve, step and speed, where they are known.
+    virtual void show_curve(const TrainingJob& job, const WorkloadJob& asked, JobView& view);
     /// Whether it can be stopped and moved while it runs.
     virtual bool malleable(const WorkloadJob& asked);
 };

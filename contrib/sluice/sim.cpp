@@ -11,6 +11,7 @@
 #include "common/allocator/goodput.hpp"
 #include "common/allocator/las.hpp"
 #include "common/allocator/optimus.hpp"
+#include "common/allocator/progress.hpp"
 #include "common/allocator/sluice.hpp"
 #include "common/allocator/srtf.hpp"
 #include "common/base/file.hpp"
@@ -31,7 +32,7 @@ namespace {
 using namespace sim;
 
 constexpr const char* policies_known =
-    "fifo, las, goodput, sluice, srtf-oracle, optimus-oracle, sluice-oracle";
+    "fifo, las, progress, goodput, sluice, srtf-oracle, optimus-oracle, sluice-oracle";
 
 Error usage(const std::string& message) {
     return {ErrorCode::usage, message};
@@ -263,6 +264,7 @@ Result<SimulationResult> run_policy(const std::string& name, const Setting& sett
     Learned learned(setting.applications, all);
     if (name == "fifo") return setting.run(FifoPolicy(), as_asked);
     if (name == "las") return setting.run(LasPolicy(), as_asked);
+    if (name == "progress") return setting.run(ProgressPolicy(), learned);
     if (name == "goodput") return setting.run(GoodputPolicy(), learned);
     if (name == "sluice" || name == "sluice-oracle") return setting.run(SluicePolicy(), learned);
     if (name == "srtf-oracle") return setting.run(SrtfPolicy(), oracle);
@@ -462,6 +464,7 @@ Result<std::vector<Run>> run_all(const Options& given) {
     if (*seed != std::floor(*seed))
         return usage("--seed \"" + format_number(*seed) + "\": a whole number is needed");
     setting.learned.seed = static_cast<std::uint32_t>(*seed);
+    setting.learned.gpus_of_node = setting.cluster.nodes.front().gpus;
     setting.learned.exact_steps = given.has("--exact-steps");
     setting.learned.doubling = given.has("--doubling");
     setting.options.may_stop = !given.has("--never-stop");
@@ -488,20 +491,32 @@ Result<std::vector<Run>> run_all(const Options& given) {
 }  // namespace
 
 int sim(const Arguments& arguments) {
-    const auto options =
-        Options::parse(arguments, {{"--workload", true},     {"--from-sacct", true},
-                                   {"--scaling", true},      {"--profiles", true},
-                                   {"--cluster", true},      {"--policy", true},
-                                   {"--round", true},        {"--restart", true},
-                                   {"--most-gpus", true},    {"--most-local-batch", true},
-                                   {"--slower", true},       {"--size-error", true},
-                                   {"--malleable", true},    {"--seed", true},
-                                   {"--exact-steps", false}, {"--doubling", false}, {"--never-stop", false},
-                                   {"--interference", true}, {"--mtbf", true},
-                                   {"--repair", true},       {"--checkpoint-every", true},
-                                   {"--svg", true},          {"--jobs", false},
-                                   {"--json", false}},
-                       0);
+    const auto options = Options::parse(arguments,
+                                        {{"--workload", true},
+                                         {"--from-sacct", true},
+                                         {"--scaling", true},
+                                         {"--profiles", true},
+                                         {"--cluster", true},
+                                         {"--policy", true},
+                                         {"--round", true},
+                                         {"--restart", true},
+                                         {"--most-gpus", true},
+                                         {"--most-local-batch", true},
+                                         {"--slower", true},
+                                         {"--size-error", true},
+                                         {"--malleable", true},
+                                         {"--seed", true},
+                                         {"--exact-steps", false},
+                                         {"--doubling", false},
+                                         {"--never-stop", false},
+                                         {"--interference", true},
+                                         {"--mtbf", true},
+                                         {"--repair", true},
+                                         {"--checkpoint-every", true},
+                                         {"--svg", true},
+                                         {"--jobs", false},
+                                         {"--json", false}},
+                                        0);
     if (!options) return fail("sim", options.error());
     const auto runs = run_all(*options);
     if (!runs) return fail("sim", runs.error());

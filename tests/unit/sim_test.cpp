@@ -247,6 +247,23 @@ TEST_F(SimTest, TablesAreText) {
     EXPECT_EQ(read_text("\xef\xbb\xbf\n"), "/t.csv: is empty, a header is needed");
 }
 
+TEST_F(SimTest, LossesAreTheMetricOrWhatItIsBelowItsBest) {
+    const auto losses_of = [&](const std::string& rows) {
+        write("validation-8.csv", "progress,grad_sqr,grad_var,metric\n" + rows);
+        return read()->losses();
+    };
+    const auto falls = losses_of("100,1,1,2.5\n200,1,1,1.5\n");
+    ASSERT_EQ(falls.size(), 2u);
+    EXPECT_EQ(falls[1].step, 200);
+    EXPECT_EQ(falls[1].loss, 1.5);
+    const auto rises = losses_of("100,1,1,10\n200,1,1,80\n300,1,1,60\n");
+    EXPECT_EQ(rises[0].loss, 70);
+    EXPECT_EQ(rises[1].loss, 0);
+    EXPECT_EQ(rises[2].loss, 20);
+    write("validation-8.csv", "progress,grad_sqr,grad_var\n100,1,1\n");
+    EXPECT_TRUE(std::isnan(read()->losses()[0].loss)) << "no metric";
+}
+
 TEST_F(SimTest, WorkloadsAreSortedByArrivalAndChecked) {
     const auto read_text = [&](const std::string& rows) {
         return read_workload(
