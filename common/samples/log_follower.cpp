@@ -14,7 +14,6 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t tail_bytes = 64;
 /// Single bytes that are 0 are somebody's output; so many, or those at the end, are none.
 constexpr std::size_t least_zeros = 16;
 
@@ -38,11 +37,42 @@ Zeros find_zeros(const std::string& bytes) {
 LogMark LogFollower::mark(const std::string& path) {
     struct stat status {};
     if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
-    return {status.st_dev, status.st_ino, status.st_size};
+    LogMark mark{status.st_dev, status.st_ino, status.st_size, {}};
+    // Opened, so that a file server is asked how far it has come.
+    const PlainFile file = open_plain(path);
+    if (!file.descriptor.is_open()) return mark;
+    mark = {file.status.st_dev, file.status.st_ino, file.status.st_size, {}};
+    const auto count = std::min<off_t>(mark.size, tail_bytes);
+    mark.tail.resize(static_cast<std::size_t>(count));
+    const ssize_t read =
+        ::pread(file.descriptor.get(), mark.tail.data(), mark.tail.size(), mark.size - count);
+    if (read != count) mark.tail.clear();
+    return mark;
+}
+
+std::string LogFollower::bytes_at(off_t begin, std::size_t count) const {
+    std::string bytes(count, '\0');
+    const ssize_t read = ::pread(file_.get(), bytes.data(), bytes.size(), begin);
+    bytes.resize(read < 0 ? 0 : static_cast<std::size_t>(read));
+    return bytes;
+}
+
+void LogFollower::pass_mark(Read& result) {
+    offset_ = begin_.size;
+    tail_ = begin_.tail;
+    const auto size = static_cast<std::size_t>(begin_.size);
+    result.before = bytes_at(0, std::min(size, 2 * max_before));
+    if (size <= 2 * max_before) return;
+    result.before.resize(std::min(result.before.size(), max_before));
+    result.before.resize(result.before.find_last_of('\n') + 1);  // npos + 1 is 0
+    const std::string end = bytes_at(begin_.size - static_cast<off_t>(max_before), max_before);
+    const std::size_t line = end.find('\n');
+    if (line != std::string::npos) result.before += end.substr(line + 1);
 }
 
 void LogFollower::start_again(Read& result) {
     result.restarted = true;
+    result.before.clear();
     offset_ = 0;
     tail_.clear();
     waited_ = 0;
@@ -87,8 +117,7 @@ LogFollower::Read LogFollower::read() {
             return device_ == of_device && inode_ == of_inode;
         };
         if (!opened_before_) {
-            if (is(begin_.device, begin_.inode) && opened.st_size >= begin_.size)
-                offset_ = begin_.size;
+            if (is(begin_.device, begin_.inode) && opened.st_size >= begin_.size) pass_mark(result);
             opened_before_ = true;
         } else if (!is(device, inode)) {
             start_again(result);

@@ -87,6 +87,18 @@ class LossReader::Impl {
         keep(bytes.substr(whole));
     }
 
+    void learn_columns(std::string_view before) {
+        if (options_.format != Format::csv && options_.format != Format::automatic) return;
+        const bool certain = options_.format == Format::automatic;
+        while (!before.empty()) {
+            const std::size_t end = std::min(before.find_first_of("\n\r"), before.size());
+            const std::string_view line = before.substr(0, end);
+            if (!line.empty() && line.size() < options_.max_line_bytes)
+                columns_.take_header(line, certain, names_);
+            before.remove_prefix(std::min(end + 1, before.size()));
+        }
+    }
+
     void finish(std::vector<LossPoint>& out) {
         if (!partial_.empty()) line(partial_, out);
         partial_.clear();
@@ -341,6 +353,10 @@ LossReader::LossReader(LossReaderOptions options)
 LossReader::~LossReader() = default;
 LossReader::LossReader(LossReader&&) noexcept = default;
 LossReader& LossReader::operator=(LossReader&&) noexcept = default;
+
+void LossReader::learn_columns(std::string_view before) {
+    impl_->learn_columns(before);
+}
 
 void LossReader::feed(std::string_view bytes, std::vector<LossPoint>& out) {
     impl_->feed(bytes, out);

@@ -52,6 +52,9 @@ class LossReader {
     LossReader(LossReader&&) noexcept;
     LossReader& operator=(LossReader&&) noexcept;
 
+    /// What stands in the file before the first bytes of the log: of others, but it may name the
+    /// columns of what follows.
+    void learn_columns(std::string_view before);
     /// The next bytes of the log; the points completed by them are appended to `out`.
     void feed(std::string_view bytes, std::vector<LossPoint>& out);
     /// The log has ended: a last line without a newline counts, too.

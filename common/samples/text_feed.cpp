@@ -36,6 +36,7 @@ LossFeed::Poll TextFeed::poll(double) {
     result.problem = std::move(read.problem);
     result.more = read.more;
     if (read.restarted) begin_anew();
+    reader_.learn_columns(read.before);
     std::vector<LossPoint> points;
     reader_.feed(read.bytes, points);
     if (sift(points, result.points)) {

@@ -272,6 +272,63 @@ TEST_F(LogFollowerTest, AFeedBeginsBehindTheMark) {
     EXPECT_EQ(sluice::shown(points), "[1,9] [2,8] ");
 }
 
+// A script whose first line makes its log anew, where an earlier job's has the same name.
+TEST_F(LogFollowerTest, AFileThatWasWrittenAnewBeforeTheFirstLookIsThisJobs) {
+    write(log_, "step 900 loss 0.1\n");
+    const LogMark mark = LogFollower::mark(log_);
+    write(log_, "step 1 loss 9\nstep 2 loss 8\n");
+    ASSERT_GT(static_cast<off_t>(std::filesystem::file_size(log_)), mark.size);
+    LogFollower follower(log_, mark);
+    EXPECT_EQ(next(follower), "R:step 1 loss 9\nstep 2 loss 8\n");
+}
+
+TEST_F(LogFollowerTest, SaysOnceWhatStandsBeforeTheMark) {
+    write(log_, "a,b\n1,2");
+    const LogMark mark = LogFollower::mark(log_);
+    append(log_, "\n3,4\n");
+    LogFollower follower(log_, mark);
+    LogFollower::Read read = follower.read();
+    EXPECT_EQ(read.before, "a,b\n1,2");
+    EXPECT_EQ(read.bytes, "\n3,4\n");
+    append(log_, "5,6\n");
+    EXPECT_EQ(follower.read().before, "");
+
+    // the beginning and the end of much, in whole lines
+    const std::string row(999, 'x');
+    write(log_, "first\n");
+    for (int i = 0; i < 300; ++i) append(log_, row + "\n");
+    append(log_, "last\n");
+    LogFollower of_much(log_, LogFollower::mark(log_));
+    read = of_much.read();
+    EXPECT_LE(read.before.size(), 2 * LogFollower::max_before);
+    EXPECT_EQ(read.before.substr(0, 6), "first\n");
+    EXPECT_EQ(read.before.substr(read.before.size() - 6), "\nlast\n");
+    EXPECT_EQ((read.before.size() - 11) % (row.size() + 1), 0u);
+}
+
+TEST_F(LogFollowerTest, AFeedKnowsTheColumnsThatStandBeforeTheMark) {
+    const std::string csv = folder_ + "/c.csv";
+    const auto rows_after = [&](const std::string& before, const std::string& path) {
+        write(path, before);
+        const LogMark mark = LogFollower::mark(path);
+        const auto source = parse_loss_source(path);
+        const auto feed = open_file_feed(*source, {}, mark);
+        append(path, "1,10,2.5\n1,20,2.25\n");
+        Points points = feed->poll(0).points;
+        for (const LossPoint& point : feed->finish()) points.push_back(point);
+        return sluice::shown(points);
+    };
+    const std::string rows = "[10,2.5] [20,2.25] ";
+    EXPECT_EQ(rows_after("epoch,step,train_loss\n", csv), rows);
+    EXPECT_EQ(rows_after("epoch,step,train_loss\n0,5,9\n", csv), rows) << "5 is another job's";
+    EXPECT_EQ(rows_after("a,b\n1,2\nepoch,step,train_loss\n", csv), rows) << "the last one counts";
+    EXPECT_EQ(rows_after("epoch,step,train_loss\n0,5,9\n", log_), rows) << "a log may be one";
+    std::string many = "epoch,step,train_loss\n";
+    for (int i = 0; i < 50'000; ++i) many += "0,5,9\n";
+    EXPECT_EQ(rows_after(many, csv), rows);
+    EXPECT_EQ(rows_after("step 900 loss 0.1\n", log_), "");
+}
+
 // --- what it costs
 
 // The agent of a job that prints a line a second has to stay below 0.1% of a core: 1 ms a second.
