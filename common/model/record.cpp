@@ -194,6 +194,7 @@ std::string to_text(const Record& record) {
     writer.integer("g", record.gpus);
     if (record.steps_per_second) writer.number("v", *record.steps_per_second);
     if (record.checkpointed) writer.integer("d", 1);
+    if (record.ended) writer.integer("z", 1);
     if (record.points == 0 && !record.no_loss.empty()) {
         writer.text("x", printable(record.no_loss, longest_no_loss - 3));
     }
@@ -237,6 +238,7 @@ Result<Record> parse_record(std::string_view text) {
     if (reader.has("l")) record.loss = reader.loss("l");
     if (reader.has("v")) record.steps_per_second = reader.number("v", 1e-9, largest_speed);
     if (reader.has("d")) record.checkpointed = reader.integer("d", 0, 1) == 1;
+    if (reader.has("z")) record.ended = reader.integer("z", 0, 1) == 1;
     if (reader.has("x")) record.no_loss = reader.text("x");
     if (reader.has("b")) record.curve = read_curve(reader);
     if (!reader.error().empty()) return {ErrorCode::bad_input, reader.error()};

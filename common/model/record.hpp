@@ -9,6 +9,7 @@
 // is checked for range, and a user can lie only about the user's own job.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -31,8 +32,19 @@ struct Record {
     std::optional<double> steps_per_second;  ///< measured in this run at `gpus`
     int gpus = 0;                            ///< GPUs that the job holds
     bool checkpointed = false;  ///< the job says its checkpoint is written: it may be requeued now
+    bool ended = false;         ///< the run has ended: the last of its records
     std::string no_loss;  ///< where points is 0: the file and the keys seen, bounded, printable
 };
+
+/// Least time between the records of a run when `sent` of them were sent: 5 s after the first, then
+/// twice as long each time up to `interval`, so that of a job that has just begun more is known
+/// soon. The last record of a run waits for nothing.
+constexpr std::chrono::seconds record_pause(std::chrono::seconds interval, int sent) {
+    constexpr int most_doublings = 16;  // 5 s * 2^16 are days
+    const int doublings = sent < 1 ? 0 : sent - 1 < most_doublings ? sent - 1 : most_doublings;
+    const std::chrono::seconds pause = std::chrono::seconds(5) * (1 << doublings);
+    return pause < interval ? pause : interval;
+}
 
 /// no_loss is written only where points is 0, the curve only where it is not: that keeps any record
 /// within max_bytes.

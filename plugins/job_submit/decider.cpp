@@ -204,9 +204,11 @@ void Decider::store(std::uint32_t id) {
 }
 
 void Decider::learn() {
-    for (const auto& [id, record] : inbox_.take()) {
-        tracker_->at(id).learn(record);
-        store(id);
+    for (const Inbox::Item& item : inbox_.take()) {
+        tracker_->at(item.job).learn(item.record);
+        store(item.job);
+        if (item.in_summary) continue;
+        update_summary(item.job, [&item](Summary& summary) { summary.record = item.record; });
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "plugins/job_submit/decider.hpp"
 #include "plugins/job_submit/submit.hpp"
@@ -21,7 +22,29 @@ namespace {
 
 Decider* decider = nullptr;
 
-int submit(job_desc_msg_t* request, char** message) {
+// The last record of a job that was cancelled or ran out of time: slurmctld lets nobody update it
+// any more, but asked whether it could run it asks us first, under a lock to read. The deciding
+// thread writes its summary.
+int take_last_record(const job_desc_msg_t* request, uint32_t submit_uid) {
+    const job_record_t* job = find_job_record(request->job_id);
+    if (!job || submit_uid != job->user_id) {
+        decider->inbox().count_foreign();
+        return ESLURM_ACCESS_DENIED;
+    }
+    const Result<Record> record = parse_record(request->comment);
+    if (!record || !record->ended || record->restarts != job->restart_cnt ||
+        !IS_JOB_FINISHED(job) || !job_spec(job)) {
+        decider->inbox().count_malformed();
+        return ESLURM_ALREADY_DONE;
+    }
+    decider->inbox().admit(job->job_id, *record, *decider->config(), Inbox::Clock::now(), false);
+    return ESLURM_ALREADY_DONE;
+}
+
+int submit(job_desc_msg_t* request, uint32_t submit_uid, char** message) {
+    if (request->job_id != NO_VAL && request->comment &&
+        std::string_view(request->comment).starts_with(Record::prefix))
+        return take_last_record(request, submit_uid);
     const auto config = decider->config();
     std::string told;
     const Status checked = check_submission(request, config->summary_in_admin_comment, told);
@@ -40,6 +63,8 @@ int take_record(job_desc_msg_t* request, job_record_t* job, uint32_t submit_uid)
         return ESLURM_ACCESS_DENIED;
     }
     const Result<Record> record = parse_record(text);
+    // slurmctld counts a restart when it requeues the job, and only then ends its processes.
+    if (record && record->ended && record->restarts + 1 == job->restart_cnt) return SLURM_SUCCESS;
     // A number of restarts that is not the job's own would open a budget of its own.
     if (!record || record->restarts != job->restart_cnt || !job_spec(job)) {
         decider->inbox().count_malformed();
@@ -91,9 +116,10 @@ int fini(void) noexcept {
     return SLURM_SUCCESS;
 }
 
-int job_submit(job_desc_msg_t* request, uint32_t, char** message) noexcept {
+int job_submit(job_desc_msg_t* request, uint32_t submit_uid, char** message) noexcept {
     int rc = SLURM_SUCCESS;
-    if (decider && request) guarded("job_submit", [&] { rc = submit(request, message); });
+    if (decider && request)
+        guarded("job_submit", [&] { rc = submit(request, submit_uid, message); });
     return rc;
 }
 

@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "plugins/job_submit/inbox.hpp"
 
+#include <algorithm>
+#include <utility>
+
 namespace sluice::slurm {
 
 bool Inbox::admit(std::uint32_t job, const Record& record, const Config& config,
-                  Clock::time_point now) {
+                  Clock::time_point now, bool in_summary) {
     const std::lock_guard lock(mutex_);
     const auto known = senders_.find(job);
-    const bool first = known == senders_.end() || known->second.restarts != record.restarts;
-    const bool answers = record.checkpointed && (first || !known->second.checkpointed);
+    Sender sender;
+    if (known != senders_.end() && known->second.restarts == record.restarts)
+        sender = known->second;
+    const bool answers = record.checkpointed && !sender.checkpointed;
+    const bool ends = record.ended && !sender.ended;
     if (waiting_.size() >= most_waiting) {
         ++counters_.over_budget;
         return false;
     }
-    if (!answers) {
-        if (!first && now - known->second.last < config.min_sample_interval) {
+    if (!answers && !ends) {
+        const auto pause = record_pause(config.min_sample_interval, sender.taken);
+        if (sender.taken > 0 && now - sender.last < pause) {
             ++counters_.over_budget;
             return false;
         }
@@ -28,9 +35,13 @@ bool Inbox::admit(std::uint32_t job, const Record& record, const Config& config,
         }
         ++in_second_;
     }
-    const bool answered = record.checkpointed || (!first && known->second.checkpointed);
-    senders_[job] = {now, record.restarts, answered};
-    waiting_.emplace_back(job, record);
+    sender.last = now;
+    sender.restarts = record.restarts;
+    sender.taken = std::min(sender.taken + 1, most_counted);
+    sender.checkpointed = sender.checkpointed || record.checkpointed;
+    sender.ended = sender.ended || record.ended;
+    senders_[job] = sender;
+    waiting_.push_back({job, record, in_summary});
     ++counters_.accepted;
     return true;
 }
@@ -45,7 +56,7 @@ void Inbox::count_foreign() {
     ++counters_.foreign;
 }
 
-std::vector<std::pair<std::uint32_t, Record>> Inbox::take() {
+std::vector<Inbox::Item> Inbox::take() {
     const std::lock_guard lock(mutex_);
     return std::exchange(waiting_, {});
 }

@@ -8,8 +8,6 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "common/base/config.hpp"
@@ -31,14 +29,20 @@ class Inbox {
         std::uint64_t dropped() const { return malformed + foreign + over_budget; }
     };
 
-    /// Admits `record` within the budget. An answer to a checkpoint signal is always within it,
-    /// once a run.
-    bool admit(std::uint32_t job, const Record& record, const Config& config,
-               Clock::time_point now);
+    /// Admits `record` within the budget: a run's records record_pause() apart, and so many a
+    /// second from all jobs. An answer to a checkpoint signal and the last record of a run are
+    /// always within it, each once a run: Slurm itself has more to do for these than we have.
+    bool admit(std::uint32_t job, const Record& record, const Config& config, Clock::time_point now,
+               bool in_summary = true);
     void count_malformed();
     void count_foreign();
 
-    std::vector<std::pair<std::uint32_t, Record>> take();
+    struct Item {
+        std::uint32_t job = 0;
+        Record record;
+        bool in_summary = true;  ///< the job's summary has it already
+    };
+    std::vector<Item> take();
     Counters counters() const;
     /// Forgets when a job last sent something.
     void forget(std::uint32_t job);
@@ -47,15 +51,18 @@ class Inbox {
     struct Sender {
         Clock::time_point last;
         int restarts = -1;
+        int taken = 0;  ///< of this run
         bool checkpointed = false;
+        bool ended = false;
     };
     static constexpr std::size_t most_waiting = 10000;
+    static constexpr int most_counted = 1000;  ///< more make no difference
 
     mutable std::mutex mutex_;
     std::map<std::uint32_t, Sender> senders_;
     Clock::time_point second_{};
     int in_second_ = 0;
-    std::vector<std::pair<std::uint32_t, Record>> waiting_;
+    std::vector<Item> waiting_;
     Counters counters_;
 };
 

@@ -708,6 +708,7 @@ void expect_same(const Record& a, const Record& b) {
     EXPECT_EQ(a.steps_per_second, b.steps_per_second);
     EXPECT_EQ(a.gpus, b.gpus);
     EXPECT_EQ(a.checkpointed, b.checkpointed);
+    EXPECT_EQ(a.ended, b.ended);
     EXPECT_EQ(a.no_loss, b.no_loss);
     ASSERT_EQ(a.curve.has_value(), b.curve.has_value());
     if (!a.curve) return;
@@ -760,6 +761,8 @@ TEST(Record, ReadsACovarianceInPlaceOfIntervals) {
 TEST(Record, ComesBackAsItWas) {
     Record record;
     expect_same(*parse_record(to_text(record)), record);
+    record.ended = true;
+    expect_same(*parse_record(to_text(record)), record);
     record.checkpointed = true;
     record.no_loss = "train.log; keys seen: \"a\", b\\c";
     expect_same(*parse_record(to_text(record)), record);
@@ -775,6 +778,7 @@ TEST(Record, ComesBackAsItWas) {
 
 TEST(Record, StaysWithinItsBound) {
     Record record = full_record();
+    record.ended = record.checkpointed = true;
     record.step = record.points = std::int64_t{1} << 53;
     record.restarts = record.gpus = 1'000'000;
     record.loss = record.steps_per_second = -1.2345678901234567e-300;

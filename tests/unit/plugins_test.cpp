@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include "plugins/job_submit/inbox.hpp"
 #include "plugins/job_submit/tracker.hpp"
@@ -85,7 +86,7 @@ TEST(Inbox, KeepsTheBudget) {
     const auto start = Inbox::Clock::time_point(std::chrono::hours(1));
     Record record;
     EXPECT_TRUE(inbox.admit(1, record, config, start));
-    EXPECT_FALSE(inbox.admit(1, record, config, start + std::chrono::seconds(9)));
+    EXPECT_FALSE(inbox.admit(1, record, config, start + std::chrono::seconds(4)));
     EXPECT_TRUE(inbox.admit(1, record, config, start + std::chrono::seconds(10)));
     EXPECT_TRUE(inbox.admit(2, record, config, start + std::chrono::seconds(10)));
     EXPECT_FALSE(inbox.admit(3, record, config, start + std::chrono::seconds(10)));
@@ -94,6 +95,54 @@ TEST(Inbox, KeepsTheBudget) {
     EXPECT_TRUE(inbox.take().empty());
     EXPECT_EQ(inbox.counters().accepted, 4u);
     EXPECT_EQ(inbox.counters().over_budget, 2u);
+}
+
+TEST(Inbox, TheFirstRecordsOfARunMayComeSoon) {
+    const Config config;  // a record a minute
+    Inbox inbox;
+    Record record;
+    const auto taken_in_an_hour = [&](std::chrono::hours start) {
+        std::vector<int> taken;
+        for (int second = 0; second < 3600; ++second) {
+            if (inbox.admit(1, record, config,
+                            Inbox::Clock::time_point(start) + std::chrono::seconds(second)))
+                taken.push_back(second);
+        }
+        EXPECT_EQ(taken.size(), 63u) << "of one an hour more than one a minute are three";
+        taken.resize(7);
+        return taken;
+    };
+    const std::vector<int> growing = {0, 5, 15, 35, 75, 135, 195};
+    EXPECT_EQ(taken_in_an_hour(std::chrono::hours(1)), growing);
+    record.restarts = 1;
+    EXPECT_EQ(taken_in_an_hour(std::chrono::hours(2)), growing);
+    // never more often than the administrator says
+    for (int sent = 0; sent < 100; ++sent) {
+        EXPECT_EQ(record_pause(std::chrono::seconds(3), sent), std::chrono::seconds(3));
+        EXPECT_LE(record_pause(std::chrono::seconds(86400), sent), std::chrono::seconds(86400));
+    }
+}
+
+TEST(Inbox, TheLastRecordOfARunIsNeverTooSoonButOnlyOne) {
+    Config config;
+    config.max_records_per_second = 1;
+    Inbox inbox;
+    const auto now = Inbox::Clock::time_point(std::chrono::hours(1));
+    Record record;
+    EXPECT_TRUE(inbox.admit(1, record, config, now));
+    record.ended = true;
+    EXPECT_TRUE(inbox.admit(1, record, config, now));
+    EXPECT_FALSE(inbox.admit(1, record, config, now));
+    EXPECT_TRUE(inbox.admit(2, record, config, now));
+    EXPECT_FALSE(inbox.admit(2, record, config, now));
+    record.checkpointed = true;
+    EXPECT_TRUE(inbox.admit(2, record, config, now)) << "its last word is an answer, too";
+    EXPECT_FALSE(inbox.admit(2, record, config, now));
+    record = Record();
+    record.restarts = 1;
+    EXPECT_TRUE(inbox.admit(1, record, config, now + std::chrono::seconds(1)));
+    record.ended = true;
+    EXPECT_TRUE(inbox.admit(1, record, config, now + std::chrono::seconds(1)));
 }
 
 TEST(Inbox, AnAnswerToACheckpointIsNeverTooSoonButOnlyOnce) {
