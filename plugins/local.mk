@@ -125,6 +125,8 @@ SPANK_PART_SOURCES = \
 	plugins/spank/job_part.hpp \
 	plugins/spank/launch.cpp \
 	plugins/spank/launch.hpp \
+	plugins/spank/loss_begin.cpp \
+	plugins/spank/loss_begin.hpp \
 	plugins/spank/spank.hpp
 SPANK_PART_CPPFLAGS = $(CORE_CPPFLAGS) $(SLURM_CPPFLAGS) $(SLURM_API_CPPFLAGS) $(PART_CPPFLAGS) \
 	-DSLUICE_AGENT='"$(pkglibexecdir)/sluice-agent"'
@@ -142,7 +144,9 @@ plugins_spank_sluice_agent_SOURCES = \
 	plugins/spank/agent/controller_link.cpp \
 	plugins/spank/agent/controller_link.hpp \
 	plugins/spank/agent/main.cpp \
-	plugins/spank/job_files.hpp
+	plugins/spank/job_files.hpp \
+	plugins/spank/loss_begin.cpp \
+	plugins/spank/loss_begin.hpp
 plugins_spank_sluice_agent_CPPFLAGS = $(CORE_CPPFLAGS) $(SLURM_CPPFLAGS)
 plugins_spank_sluice_agent_LDADD = common/remote/libremote.la common/libsluice_patterns.la common/libsluice.la -lslurm
 

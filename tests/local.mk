@@ -46,7 +46,9 @@ tests_unit_unit_tests_SOURCES = \
 	plugins/spank/agent/checkpoint.cpp \
 	plugins/spank/agent/checkpoint.hpp \
 	plugins/spank/job_files.cpp \
-	plugins/spank/job_files.hpp
+	plugins/spank/job_files.hpp \
+	plugins/spank/loss_begin.cpp \
+	plugins/spank/loss_begin.hpp
 tests_unit_unit_tests_CPPFLAGS = $(CORE_CPPFLAGS) $(GTEST_CFLAGS) -DTEST_DATA='"$(abs_top_srcdir)/tests/data"'
 tests_unit_unit_tests_LDADD = contrib/sim/libsim.la common/libsluice_patterns.la common/libsluice.la $(GTEST_LIBS) -lgtest_main $(JANSSON_LIBS)
 endif

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "plugins/spank/job_part.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,6 +27,23 @@ using Given = std::vector<std::pair<std::string, std::string>>;
 Given& given() {
     static Given* const made = std::make_unique<Given>().release();  // never destroyed
     return *made;
+}
+
+/// A pipe of slurmstepd. The agent holds one end as long as it lives; at the other slurmstepd sees
+/// that it has ended.
+struct Life {
+    int watched = -1;
+    int held = -1;
+};
+
+Life& agents_life() {
+    static Life life;
+    return life;
+}
+
+void let_go(int& end) {
+    if (end >= 0) close(end);
+    end = -1;
 }
 
 int take_option(int index, const char* value) noexcept {
@@ -54,6 +74,14 @@ int check_options() noexcept {
     return rc;
 }
 
+void begin_step(spank_t context) noexcept {
+    guarded("slurm_spank_user_init", [&] {
+        int ends[2];
+        if (!is_agents_step(context) || pipe2(ends, O_CLOEXEC) != 0) return;
+        agents_life() = {ends[0], ends[1]};
+    });
+}
+
 void begin_task(spank_t context, int count, char** values) noexcept {
     guarded("slurm_spank_task_init", [&] {
         const Result<JobSpec> spec = parse_options(given());
@@ -62,7 +90,18 @@ void begin_task(spank_t context, int count, char** values) noexcept {
         if (!is_agents_task(context)) return;
         const Result<Arguments> arguments = parse_arguments(count, values);
         if (!arguments) slurm::log_error(arguments.error().message + "; going on without");
-        launch_agent(context, arguments ? *arguments : *parse_arguments(0, nullptr), *spec);
+        launch_agent(context, arguments ? *arguments : *parse_arguments(0, nullptr), *spec,
+                     agents_life().held);
+    });
+}
+
+void end_task(spank_t context) noexcept {
+    guarded("slurm_spank_task_exit", [&] {
+        Life& life = agents_life();
+        if (life.watched < 0 || !is_agents_task(context)) return;
+        let_go(life.held);
+        wait_for_agent(life.watched);
+        let_go(life.watched);
     });
 }
 
@@ -70,9 +109,6 @@ void begin_task(spank_t context, int count, char** values) noexcept {
 
 extern "C" {
 extern const JobPart sluice_spank_part{
-    slurm::part_build,
-    take_option,
-    check_options,
-    begin_task,
+    slurm::part_build, take_option, check_options, begin_step, begin_task, end_task,
 };
 }

@@ -18,9 +18,13 @@ struct JobPart {
     int (*take_option)(int index, const char* value) noexcept;
     /// All options that were taken, together.
     int (*check_options)() noexcept;
+    /// In slurmstepd, before it makes tasks.
+    void (*begin_step)(spank_t context) noexcept;
     /// In the task, as its user: starts the agent where it belongs. `values` are the `count`
     /// arguments in plugstack.conf.
     void (*begin_task)(spank_t context, int count, char** values) noexcept;
+    /// In slurmstepd, when a task has ended: gives its agent time for a last word.
+    void (*end_task)(spank_t context) noexcept;
 };
 
 }  // namespace sluice::spank

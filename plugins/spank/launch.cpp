@@ -2,19 +2,23 @@
 #include "plugins/spank/launch.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
+#include "common/base/descriptor.hpp"
 #include "common/base/text.hpp"
 #include "plugins/slurm/log.hpp"
 #include "plugins/spank/job_files.hpp"
+#include "plugins/spank/loss_begin.hpp"
 
 namespace sluice::spank {
 namespace {
@@ -40,8 +44,44 @@ bool has_agent(spank_t context) {
     return !job.empty() && job == environment_of(context, "SLURM_JOB_ID");
 }
 
-[[noreturn]] void become_agent(const std::vector<char*>& command,
-                               const std::vector<char*>& environment) {
+// No call of the file system: the kernel knows the name.
+std::string output_of_this_task() {
+    std::array<char, 4096> target{};
+    const ssize_t size = readlink("/proc/self/fd/1", target.data(), target.size());
+    return size > 0 ? std::string(target.data(), static_cast<std::size_t>(size)) : std::string();
+}
+
+std::string folder_of_this_task() {
+    std::array<char, 4096> folder{};
+    return getcwd(folder.data(), folder.size()) ? folder.data() : "";
+}
+
+// Until nobody holds the other end of the pipe any more.
+void wait_for_close(int pipe_end, int most_ms) {
+    using Clock = std::chrono::steady_clock;
+    const auto until = Clock::now() + std::chrono::milliseconds(most_ms);
+    for (;;) {
+        const auto left =
+            std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+        pollfd end{pipe_end, 0, 0};  // POLLHUP comes unasked
+        if (left <= 0 || poll(&end, 1, static_cast<int>(left)) >= 0 || errno != EINTR) return;
+    }
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+    std::vector<char*> pointers;
+    pointers.reserve(words.size() + 1);
+    for (std::string& word : words) pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+    return pointers;
+}
+
+// noexcept: an exception must not get to where the task goes on.
+[[noreturn]] void become_agent(std::vector<std::string> words, std::vector<std::string> variables,
+                               const LossSource& source, const Environment& job, int marked,
+                               int alive) noexcept {
+    variables.push_back(std::string(begin_variable) + "=" + to_text(loss_begin(source, job)));
+    close(marked);
     // It stays in the process group of the task: that is whom slurmstepd signals when slurmctld
     // signals a whole job (src/slurmd/slurmstepd/req.c). It ends itself when the task has.
     sigset_t none;
@@ -53,9 +93,14 @@ bool has_agent(spank_t context) {
         dup2(null, 1);
         dup2(null, 2);
     }
-    // slurmstepd's descriptors are not the agent's.
-    close_range(3, ~0U, 0);
-    execve(command[0], command.data(), environment.data());
+    // slurmstepd's descriptors are not the agent's, but for the one that says that it lives.
+    if (alive == 3)
+        fcntl(alive, F_SETFD, 0);
+    else if (alive >= 0)
+        dup2(alive, 3);
+    close_range(alive >= 0 ? 4 : 3, ~0U, 0);
+    const std::vector<char*> command = pointers_to(words);
+    execve(command[0], command.data(), pointers_to(variables).data());
     _exit(127);
 }
 
@@ -84,15 +129,12 @@ Result<Arguments> parse_arguments(int count, char** values) {
     return arguments;
 }
 
-bool is_agents_task(spank_t context) {
+bool is_agents_step(spank_t context) {
     std::uint32_t step = 0;
     std::uint32_t node = 0;
-    int task = 0;
     if (spank_get_item(context, S_JOB_STEPID, &step) != ESPANK_SUCCESS ||
-        spank_get_item(context, S_JOB_NODEID, &node) != ESPANK_SUCCESS ||
-        spank_get_item(context, S_TASK_ID, &task) != ESPANK_SUCCESS)
+        spank_get_item(context, S_JOB_NODEID, &node) != ESPANK_SUCCESS || node != 0)
         return false;
-    if (node != 0 || task != 0) return false;
     if (step == batch_step) return true;
     // Steps of a batch job have their agent beside the script.
     return step == 0 && !environment_of(context, "SLURM_JOB_ID").empty() && !has_agent(context);
@@ -106,7 +148,17 @@ void restore_variables(spank_t context) {
     }
 }
 
-void launch_agent(spank_t context, const Arguments& arguments, const JobSpec& spec) {
+bool is_agents_task(spank_t context) {
+    int task = 0;
+    return spank_get_item(context, S_TASK_ID, &task) == ESPANK_SUCCESS && task == 0 &&
+           is_agents_step(context);
+}
+
+void wait_for_agent(int watched) {
+    wait_for_close(watched, most_end_ms);
+}
+
+void launch_agent(spank_t context, const Arguments& arguments, const JobSpec& spec, int alive) {
     // After a resize these would still tell steps the size at submission; without them a step takes
     // the job's own.
     if (spec.resize != ResizeMode::off) {
@@ -141,7 +193,14 @@ void launch_agent(spank_t context, const Arguments& arguments, const JobSpec& sp
     std::vector<std::string> words = {arguments.agent, "--pid=" + std::to_string(getpid()),
                                       "--min-interval=" + std::to_string(arguments.min_interval_s),
                                       "--spec=" + to_text(spec)};
-    std::vector<std::string> variables;
+    const Environment of_job = [context](const char* name) {
+        return environment_of(context, name);
+    };
+    const std::string output = output_of_this_task();
+    const std::string folder = folder_of_this_task();
+    const LossSource source = loss_source(spec, of_job, output, folder);
+    std::vector<std::string> variables = {std::string(output_variable) + "=" + output,
+                                          std::string(folder_variable) + "=" + folder};
     for (const char* name :
          {"SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_JOB_NAME",
           "SLURM_JOB_USER", "SLURM_RESTART_COUNT", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE",
@@ -155,24 +214,22 @@ void launch_agent(spank_t context, const Arguments& arguments, const JobSpec& sp
     // slurmstepd's own: where Slurm's configuration is.
     if (const char* conf = std::getenv("SLURM_CONF"))
         variables.push_back(std::string("SLURM_CONF=") + conf);
-    std::vector<char*> command;
-    command.reserve(words.size() + 1);
-    for (std::string& word : words) command.push_back(word.data());
-    command.push_back(nullptr);
-    std::vector<char*> environment;
-    environment.reserve(variables.size() + 1);
-    for (std::string& variable : variables) environment.push_back(variable.data());
-    environment.push_back(nullptr);
-
+    // Closed when the losses' beginning is marked.
+    int marked[2];
+    if (pipe2(marked, O_CLOEXEC) != 0) return;
+    const Descriptor waiting(marked[0]);
+    Descriptor marking(marked[1]);
     // Not a child of the task, which may wait for all of its children.
     const pid_t between = fork();
     if (between == 0) {
-        if (fork() == 0) become_agent(command, environment);
+        if (fork() == 0) become_agent(words, variables, source, of_job, marking.get(), alive);
         _exit(0);
     }
+    marking.reset();
     int status = 0;
     while (between > 0 && waitpid(between, &status, 0) < 0 && errno == EINTR) {
     }
+    wait_for_close(waiting.get(), most_begin_ms);
 }
 
 }  // namespace sluice::spank

@@ -93,8 +93,18 @@ int slurm_spank_init_post_opt(spank_t context, int, char**) {
     return part ? part->check_options() : ESPANK_SUCCESS;
 }
 
+int slurm_spank_user_init(spank_t context, int, char**) {
+    if (part) part->begin_step(context);
+    return ESPANK_SUCCESS;
+}
+
 int slurm_spank_task_init(spank_t context, int count, char** values) {
     if (part) part->begin_task(context, count, values);
+    return ESPANK_SUCCESS;
+}
+
+int slurm_spank_task_exit(spank_t context, int, char**) {
+    if (part) part->end_task(context);
     return ESPANK_SUCCESS;
 }
 

@@ -42,17 +42,19 @@ def worker(slurm, job):
     return next((pid for pid, parent in found.items() if parent in found), None)
 
 
-class Losses(ClusterTest):
+class JobsWithLosses(ClusterTest):
+    SLUICE = {}
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         cls.sluice = build_folder() / "contrib" / "sluice" / "sluice"
-        cls.slurm = cls.cluster(TWO_NODES, sluice={"Interval": 1, "MinSampleInterval": 1})
+        cls.slurm = cls.cluster(TWO_NODES, sluice={"Interval": 1, **cls.SLUICE})
 
     def submit(self, script, *words):
         job = self.slurm.sbatch(["-N1", "-n1", "-o", str(self.slurm.layout.jobs / "%j.out"), *words], script, user="nobody")
         self.addCleanup(self.slurm.run, ["scancel", str(job)], check=False)
-        self.slurm.wait_job(job, "RUNNING")
+        self.slurm.wait_job(job, {"RUNNING", "COMPLETED"})
         return job
 
     def status(self, job):
@@ -63,6 +65,10 @@ class Losses(ClusterTest):
     def wait_step(self, job, least, seconds=60):
         return wait_for(lambda: (record := self.status(job)).get("k", -1) >= least and record, seconds,
                         lambda: f"step {least} of job {job}: {self.status(job)}")
+
+
+class Losses(JobsWithLosses):
+    SLUICE = {"MinSampleInterval": 1}
 
     def test_told_by_the_job_itself(self):
         job = self.submit(f'for i in $(seq 10 10 10000); do {self.sluice} emit step=$i loss=2.5; sleep 0.2; done', "--train-model=m")
@@ -144,6 +150,58 @@ class Losses(ClusterTest):
                 held.append(server.accept())
         except OSError:
             pass  # closed
+
+
+class FirstAndLast(JobsWithLosses):
+    """With a record a minute: nothing of a job is lost at its beginning or its end."""
+
+    def ended(self, job, state="COMPLETED"):
+        """The record of a job that has come to its end."""
+        self.slurm.wait_job(job, state)
+        return self.status(job)
+
+    def test_what_is_written_before_the_agent_looks(self):
+        record = self.ended(self.submit('for i in 1 2 3 4 5; do echo "step $i loss $i.5"; done; cd /; exec > /dev/null; sleep 1', "--train-model=m"))
+        self.assertEqual((record["n"], record["k"], record["l"]), (5, 5, 5.5))
+
+    def test_what_others_have_left_in_a_file(self):
+        csv = self.slurm.layout.jobs / "c.csv"
+        words = ("--train-loss=%x.csv", "-J", "c", "-D", str(csv.parent))
+        header, rows = "epoch,step,train_loss", 'for i in 1 2 3; do echo "0,$i,$i.5" >> c.csv; sleep 0.3; done'
+        for before, first in ((None, f"echo {header} > c.csv"), (f"{header}\n0,900,0.1\n", ":"), (f"{header}\n0,900,0.1\n", f"echo {header} > c.csv")):
+            with self.subTest(before=before, first=first):
+                csv.unlink(missing_ok=True)
+                if before:
+                    csv.write_text(before, encoding="ascii")
+                    csv.chmod(0o666)
+                record = self.ended(self.submit(f"{first}\n{rows}", *words))
+                self.assertEqual((record["n"], record["k"], record["l"]), (3, 3, 3.5))
+
+    def test_the_end_of_a_job_is_told(self):
+        # without an end of line behind the last loss
+        script = 'for i in $(seq 1 200); do echo "step $i loss $((1000 / i)).5"; sleep 0.01; done; printf "step 201 loss 4.25"'
+        job = self.submit(script, "--train-model=m")
+        record = self.ended(job)
+        self.assertEqual((record["n"], record["k"], record["l"], record["z"]), (201, 201, 4.25, 1))
+        text = self.slurm.run([self.sluice, "status", job]).stdout
+        self.assertNotIn("more losses are needed", text)
+        self.assertNotIn("forecast", text)
+        self.assertIn("no loss found in", self.ended(self.submit("echo nothing", "--train-model=m"))["x"])
+
+    def test_the_end_of_a_job_that_is_cancelled(self):
+        job = self.submit('i=0; while :; do i=$((i + 1)); echo "step $i loss 2.5"; sleep 0.1; done', "--train-model=m")
+        wait_for(lambda: self.status(job), 20, "the first record")
+        time.sleep(2)
+        self.slurm.run(["scancel", str(job)])
+        self.slurm.wait_job(job, "CANCELLED")
+        printed = self.slurm.layout.jobs / f"{job}.out"
+        record = wait_for(lambda: (record := self.status(job)).get("z") and record, 10, "the last record")
+        self.assertEqual(record["n"], len(re.findall("(?m)^step", printed.read_text(encoding="ascii"))))
+
+    def test_records_come_soon_at_first(self):
+        job = self.submit('i=0; while :; do i=$((i + 1)); echo "step $i loss 2.5"; sleep 0.1; done', "--train-model=m")
+        first = wait_for(lambda: self.status(job), 20, "the first record")["n"]
+        wait_for(lambda: self.status(job)["n"] > first, 10, "the second record")
 
 
 if __name__ == "__main__":

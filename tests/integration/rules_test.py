@@ -27,7 +27,7 @@ MAY_INCLUDE = {
     "plugins/select": ("common/", "plugins/slurm/"),
     "plugins/job_submit": ("common/", "plugins/slurm/"),
     "plugins/spank": ("common/", "plugins/slurm/guard.hpp", "plugins/slurm/log.hpp", "plugins/slurm/built_for.hpp", "plugins/slurm/part.hpp"),
-    "plugins/spank/agent": ("common/", "plugins/spank/job_files.hpp"),
+    "plugins/spank/agent": ("common/", "plugins/spank/job_files.hpp", "plugins/spank/loss_begin.hpp"),
     "contrib/sim": ("common/",),
     "contrib/sluice": ("common/", "contrib/sim/"),
     "tests/bench": ("common/", "tests/unit/"),

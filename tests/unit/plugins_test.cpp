@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "plugins/slurm/spank_options.hpp"
 #include "plugins/spank/agent/checkpoint.hpp"
 #include "plugins/spank/job_files.hpp"
+#include "plugins/spank/loss_begin.hpp"
 #include "tests/unit/scratch_dir.hpp"
 
 #include <sys/wait.h>
@@ -486,6 +488,56 @@ TEST(Checkpoint, OnlyProcessesThatCatchTheSignalAreFound) {
     kill(found[0], SIGKILL);
     kill(parent, SIGKILL);
     waitpid(parent, nullptr, 0);
+}
+
+TEST(LossBegin, SourcesAreNamedAsForSlurm) {
+    std::map<std::string, std::string> job = {{"SLURM_JOB_ID", "42"},
+                                              {"SLURM_ARRAY_JOB_ID", "40"},
+                                              {"SLURM_ARRAY_TASK_ID", "3"},
+                                              {"SLURM_JOB_NAME", "train"},
+                                              {"SLURM_JOB_USER", "ann"}};
+    const spank::Environment of_job = [&job](const char* name) { return job[name]; };
+    JobSpec spec;
+    const auto path = [&](const char* loss) {
+        spec.loss = loss;
+        return spank::loss_source(spec, of_job, "/out/42.out", "/home/ann").path;
+    };
+    EXPECT_EQ(path(""), "/out/42.out");
+    EXPECT_EQ(path("%A_%a-%x.%j.%u.log"), "/home/ann/40_3-train.42.ann.log");
+    EXPECT_EQ(path("/scratch/%j.csv"), "/scratch/42.csv");
+    EXPECT_EQ(path("csv:logs/c"), "/home/ann/logs/c");
+    EXPECT_EQ(path("mlflow:abc@http://h"), "");
+}
+
+TEST(LossBegin, OnlyLogsOfAFirstRunBeginBehindWhatTheyHold) {
+    const ScratchDir scratch;
+    std::string restarts;
+    const spank::Environment of_job = [&restarts](const char*) { return restarts; };
+    LossSource source;
+    source.path = scratch.write("log", "step 1 loss 2\n");
+    EXPECT_EQ(spank::loss_begin(source, of_job).size, 14);
+    restarts = "0";
+    EXPECT_EQ(spank::loss_begin(source, of_job).size, 14);
+    restarts = "1";
+    EXPECT_EQ(spank::loss_begin(source, of_job).size, 0) << "what it holds is of the job itself";
+    restarts = "0";
+    source.kind = LossSource::Kind::trainer_state;
+    EXPECT_EQ(spank::loss_begin(source, of_job).size, 0);
+}
+
+TEST(LossBegin, AMarkGetsToTheAgentAsItIs) {
+    using spank::parse_log_mark;
+    using spank::to_text;
+    LogMark mark{~dev_t{0}, ~ino_t{0} - 1, 1234567890123, std::string("a\0\xff:\n", 5)};
+    EXPECT_EQ(to_text(mark), "-1:-2:1234567890123:6100ff3a0a");
+    const LogMark back = parse_log_mark(to_text(mark));
+    EXPECT_EQ(back.device, mark.device);
+    EXPECT_EQ(back.inode, mark.inode);
+    EXPECT_EQ(back.size, mark.size);
+    EXPECT_EQ(back.tail, mark.tail);
+    EXPECT_EQ(to_text(parse_log_mark(to_text(LogMark()))), "0:0:0:");
+    for (const char* text : {"", "1:2:3", "1:2:3:6", "1:2:3:6g", "1:2:-3:", "x:2:3:", "1:2:3::"})
+        EXPECT_EQ(to_text(parse_log_mark(text)), "0:0:0:") << text;
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "plugins/spank/agent/controller_link.hpp"
 
+#include <sys/utsname.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <memory>
 
@@ -22,6 +25,18 @@ struct FreeJobInfo {
 int gpus_in(const char* tres) {
     const auto gpus = parse_tres(tres ? tres : "");
     return gpus ? static_cast<int>(gpus->count) : 0;
+}
+
+// Asks with a record whether its job could run: an error, ESLURM_ALREADY_DONE where it was taken.
+int ask_with(job_desc_msg_t request) {
+    utsname machine{};
+    if (uname(&machine) != 0) return errno;
+    request.alloc_node = machine.nodename;
+    request.user_id = getuid();
+    request.group_id = getgid();
+    will_run_response_msg_t* answer = nullptr;  // slurm.h has nothing to free it; the agent ends
+    if (slurm_job_will_run2(&request, &answer) != SLURM_SUCCESS) return errno;
+    return SLURM_ERROR;
 }
 
 }  // namespace
@@ -47,14 +62,18 @@ Result<JobInfo> load_job(std::uint32_t id) {
     return {ErrorCode::not_found, "slurmctld does not know job " + std::to_string(id)};
 }
 
-Status send_record(std::uint32_t id, const std::string& record) {
+Status send_record(std::uint32_t id, const std::string& record, bool last) {
     job_desc_msg_t request;
     slurm_init_job_desc_msg(&request);
     std::string comment = record;
     request.job_id = id;
     request.comment = comment.data();
     if (slurm_update_job(&request) == SLURM_SUCCESS) return {};
-    const int code = errno;
+    int code = errno;
+    if (last && code == ESLURM_JOB_FINISHED) {
+        code = ask_with(request);
+        if (code == ESLURM_ALREADY_DONE) return {};
+    }
     return Error{code == ESLURM_INVALID_JOB_ID ? ErrorCode::not_found : ErrorCode::unreachable,
                  slurm_strerror(code)};
 }

@@ -22,6 +22,10 @@ Result<JobInfo> load_job(std::uint32_t id);
 
 /// Sends a record in the comment field of a job update; only to a controller that has announced
 /// itself.
-Status send_record(std::uint32_t id, const std::string& record);
+///
+/// slurmctld takes no update of a job that was cancelled or has run out of time. The `last` record
+/// of a run then goes with the question whether the job could run: under a controller that knows
+/// nothing of records that is a question and no more.
+Status send_record(std::uint32_t id, const std::string& record, bool last);
 
 }  // namespace sluice::agent

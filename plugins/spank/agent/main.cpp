@@ -10,12 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <memory>
@@ -24,17 +23,18 @@
 #include <thread>
 #include <utility>
 
+#include "common/base/descriptor.hpp"
 #include "common/base/text.hpp"
 #include "common/jobspec/jobspec.hpp"
 #include "common/model/progress.hpp"
 #include "common/model/record.hpp"
 #include "common/remote/mlflow_server.hpp"
 #include "common/samples/key_pattern.hpp"
-#include "common/samples/log_follower.hpp"
 #include "common/samples/loss_feed.hpp"
 #include "plugins/spank/agent/checkpoint.hpp"
 #include "plugins/spank/agent/controller_link.hpp"
 #include "plugins/spank/job_files.hpp"
+#include "plugins/spank/loss_begin.hpp"
 
 namespace sluice::agent {
 namespace {
@@ -45,8 +45,15 @@ constexpr double no_loss_after_seconds = 30;
 constexpr double age_fraction = 0.1;
 constexpr double longest_pause_seconds = 900;
 constexpr double most_jitter = 0.1;  // of the interval
+constexpr double pause_margin_fraction = 0.1;
+constexpr double pause_margin_seconds = 0.5;
 constexpr int most_questions = 20;
+constexpr double question_pause_seconds = 3;
 constexpr int most_polls_at_once = 8;
+// After the script's end: slurmstepd waits a little longer (launch.hpp).
+constexpr std::chrono::milliseconds last_word{900};
+constexpr double last_reading_seconds = 0.4;
+constexpr double hour = 3600;
 
 volatile std::sig_atomic_t told_to_checkpoint = 0;
 
@@ -94,45 +101,12 @@ std::optional<Setting> read_setting(int count, char** words) {
     return setting;
 }
 
-std::string link_of(pid_t pid, const char* name) {
-    std::array<char, 4096> target{};
-    const std::string link = "/proc/" + std::to_string(pid) + "/" + name;
-    const ssize_t size = readlink(link.c_str(), target.data(), target.size());
-    return size > 0 ? std::string(target.data(), static_cast<std::size_t>(size)) : std::string();
-}
-
-// --train-loss with its patterns, relative to the job's folder, or the output of the script itself.
-LossSource source_of(const Setting& setting) {
-    LossSource source;
-    if (setting.spec.loss.empty()) {
-        source.path = link_of(setting.batch, "fd/1");
-        return source;
-    }
-    PatternValues values;
-    values.job_id = setting.job;
-    if (const auto array = parse_integer(environment("SLURM_ARRAY_JOB_ID")))
-        values.array_job_id = static_cast<std::uint32_t>(*array);
-    if (const auto task = parse_integer(environment("SLURM_ARRAY_TASK_ID")))
-        values.array_task_id = static_cast<std::uint32_t>(*task);
-    values.job_name = environment("SLURM_JOB_NAME");
-    values.user = environment("SLURM_JOB_USER");
-    const Result<LossSource> parsed = parse_loss_source(expand_pattern(setting.spec.loss, values));
-    if (parsed) source = *parsed;
-    if (source.kind != LossSource::Kind::mlflow && !source.path.starts_with('/'))
-        source.path = link_of(setting.batch, "cwd") + "/" + source.path;
-    return source;
-}
-
-// What a log holds before the job's first line is of other jobs; after a requeue the curve is this
-// job's own.
-LogMark first_line(const Setting& setting, const LossSource& source) {
-    const bool whole = setting.restarts > 0 || source.kind != LossSource::Kind::log;
-    return whole ? LogMark() : LogFollower::mark(source.path);
-}
-
 // The job's losses: what it says to the agent itself, else what --train-loss names.
-std::unique_ptr<LossFeed> open_feed(const Setting& setting, const LossSource& source,
-                                    const LogMark& begin) {
+std::unique_ptr<LossFeed> open_feed(const Setting& setting) {
+    const LossSource source =
+        spank::loss_source(setting.spec, environment, environment(spank::output_variable),
+                           environment(spank::folder_variable));
+    const LogMark begin = spank::parse_log_mark(environment(spank::begin_variable));
     LossReaderOptions options;
     // It has been checked with the specification; were it not legal, the loss would be recognised.
     if (!setting.spec.loss_key.empty())
@@ -152,29 +126,48 @@ std::unique_ptr<LossFeed> open_feed(const Setting& setting, const LossSource& so
     return prefer_told(open_file_feed(told, {}), std::move(feed));
 }
 
-// Whatever the agent is doing: it does not outlive the batch script.
-void end_with(pid_t batch) {
-    // Signals are for the main thread: they end its sleep.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::thread([batch] {
-        pollfd ended{static_cast<int>(syscall(SYS_pidfd_open, batch, 0)), POLLIN, 0};
-        if (ended.fd >= 0) {
-            while (poll(&ended, 1, -1) < 0 && errno == EINTR) {
-            }
-        } else if (errno != ESRCH) {  // a kernel before 5.3
-            while (kill(batch, 0) == 0) usleep(200000);
-        }
-        _exit(0);
-    }).detach();
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
-
 double now_s() {
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC, &now);
     return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+// The process that becomes the batch script.
+class Batch {
+  public:
+    explicit Batch(pid_t pid)
+        : pid_(pid), descriptor_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}
+
+    /// Waits for its end, at most so long; a signal ends that early. True: it has ended.
+    bool wait(std::chrono::milliseconds most) const {
+        if (!descriptor_.is_open()) {  // a kernel before 5.3, or it has ended
+            std::this_thread::sleep_for(std::min(most, std::chrono::milliseconds(200)));
+            return kill(pid_, 0) != 0;
+        }
+        pollfd ended{descriptor_.get(), POLLIN, 0};
+        return poll(&ended, 1, static_cast<int>(most.count())) > 0;
+    }
+    bool ended() const { return wait(std::chrono::milliseconds(0)); }
+
+  private:
+    const pid_t pid_;
+    const Descriptor descriptor_;
+};
+
+// Whatever the agent is doing: it does not outlive the batch script but for a last word.
+void end_with(pid_t pid) {
+    // Signals are for the main thread: they end its sleep.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread([pid] {
+        const Batch batch(pid);
+        while (!batch.wait(std::chrono::hours(1))) {
+        }
+        std::this_thread::sleep_for(last_word);
+        _exit(0);
+    }).detach();
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 // One that dies is started once more; then the job goes on without it. Returns in the processes
@@ -195,29 +188,44 @@ std::optional<int> watch(pid_t batch) {
 
 class Agent {
   public:
-    Agent(Setting setting, std::unique_ptr<LossFeed> feed, int gpus)
-        : setting_(std::move(setting)), feed_(std::move(feed)), gpus_(gpus), started_(now_s()) {}
+    Agent(Setting setting, std::unique_ptr<LossFeed> feed)
+        : setting_(std::move(setting)),
+          batch_(setting_.batch),
+          feed_(std::move(feed)),
+          started_(now_s()) {}
 
     void run() {
-        while (kill(setting_.batch, 0) == 0 && !gone_) {
+        while (!batch_.ended()) {
             if (std::exchange(told_to_checkpoint, 0) != 0) obey();
             const bool more = observe();
-            if (ordered_ && take_answer(setting_.answer)) {
-                ordered_ = false;
-                answered_ = true;
-            }
+            if (!meet()) return;
+            hear_answer();
             // An answer is repeated until it has arrived.
-            if (answered_)
-                answered_ = !send(true);
-            else if (due())
-                send(false);
-            // A signal ends it early.
-            const timespec pause = waiting_ ? timespec{0, 100'000'000} : timespec{1, 0};
-            if (!more) nanosleep(&pause, nullptr);
+            if (met_ && (answered_ || due())) send(false);
+            if (gone_) return;
+            if (!more) batch_.wait(std::chrono::milliseconds(waiting_ ? 100 : 1000));
         }
+        finish();
     }
 
   private:
+    // Asks slurmctld for the job until it has answered. False: there is nobody to send records to.
+    bool meet() {
+        if (met_ || now_s() < next_question_) return true;
+        if (questions_ == 0) connect();
+        const auto loaded = load_job(setting_.job);
+        next_question_ = now_s() + question_pause_seconds;
+        if (!loaded)
+            return loaded.error().code != ErrorCode::not_found && ++questions_ < most_questions;
+        met_ = true;
+        gpus_ = loaded->gpus;
+        // Where AccountingStorageTRES lacks gres/gpu slurmctld does not say how many a job holds.
+        if (gpus_ == 0 && environment("SLURM_JOB_NUM_NODES") == "1")
+            gpus_ = static_cast<int>(parse_integer(environment("SLURM_GPUS_ON_NODE")).value_or(0));
+        // Under a slurmctld without job_submit/sluice a record would end up as the user's comment.
+        return loaded->announced;
+    }
+
     // Only what the job says from now on is an answer: it may save, and say so, at other times too.
     void obey() {
         if (!setting_.answer.empty()) {
@@ -228,11 +236,35 @@ class Agent {
             signal_catchers(setting_.batch, getpid(), setting_.spec.signal.number);
     }
 
+    void hear_answer() {
+        if (!ordered_ || !take_answer(setting_.answer)) return;
+        ordered_ = false;
+        answered_ = true;
+    }
+
+    // The script has ended, and nobody writes any more: the rest, as far as it is read in time, and
+    // one last record. end_with() ends what takes too long.
+    void finish() {
+        // For feeds that look now and then it is time.
+        feeds_ahead_ = hour;
+        const double until = now_s() + last_reading_seconds;
+        bool more = true;
+        while ((more || waiting_) && now_s() < until) {
+            more = observe();
+            if (waiting_) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        }
+        for (const LossPoint& point : feed_->finish()) progress_.add(point, now_s(), caught_up_);
+        hear_answer();
+        next_question_ = 0;
+        const bool told = progress_.count() == 0 && sent_points_ == 0;  // that there is no loss
+        if (meet() && met_ && (answered_ || !told)) send(true);
+    }
+
     // True when there is more to read: a log that grows faster than it is read must not keep the
     // agent from all else.
     bool observe() {
         for (int polls = 0; polls < most_polls_at_once; ++polls) {
-            const LossFeed::Poll news = feed_->poll(now_s());
+            const LossFeed::Poll news = feed_->poll(now_s() + feeds_ahead_);
             problem_ = news.problem;
             if (news.restarted) {
                 progress_ = Progress();
@@ -249,7 +281,11 @@ class Agent {
 
     bool due() const {
         const double age = now_s() - started_;
-        double interval = std::max<double>(setting_.min_interval_s, age_fraction * age);
+        const auto pause =
+            record_pause(std::chrono::seconds(setting_.min_interval_s), sent_records_);
+        double interval = std::max(static_cast<double>(pause.count()), age_fraction * age);
+        // What comes a moment too soon is dropped.
+        interval += std::min(pause_margin_seconds, pause_margin_fraction * interval);
         // Jobs that have begun together do not speak together, and a slurmctld that is busy or away
         // is asked less and less.
         interval *= 1 + most_jitter * static_cast<double>(setting_.job % 16) / 16;
@@ -261,12 +297,12 @@ class Agent {
         return progress_.count() != sent_points_;
     }
 
-    // True when it has arrived.
-    bool send(bool checkpointed) {
+    void send(bool ended) {
         Record record;
         record.restarts = setting_.restarts;
         record.gpus = gpus_;
-        record.checkpointed = checkpointed;
+        record.checkpointed = answered_;
+        record.ended = ended;
         record.points = progress_.count();
         record.step = feed_->last_step();
         if (const auto last = progress_.last()) {
@@ -277,11 +313,13 @@ class Agent {
         if (const auto curve = fit_loss_curve(progress_.points())) record.curve = *curve;
         if (record.points == 0) record.no_loss = no_loss();
         last_try_ = now_s();
-        const Status sent = send_record(setting_.job, to_text(record));
+        const Status sent = send_record(setting_.job, to_text(record), ended);
         failures_ = sent.ok() ? 0 : failures_ + 1;
         gone_ = !sent.ok() && sent.error().code == ErrorCode::not_found;
-        if (sent.ok()) sent_points_ = progress_.count();
-        return sent.ok();
+        if (!sent.ok()) return;
+        answered_ = false;
+        ++sent_records_;
+        sent_points_ = progress_.count();
     }
 
     std::string no_loss() const {
@@ -294,9 +332,13 @@ class Agent {
     }
 
     const Setting setting_;
+    const Batch batch_;
     const std::unique_ptr<LossFeed> feed_;
-    const int gpus_;
     const double started_;
+    bool met_ = false;  // slurmctld has told of the job
+    int questions_ = 0;
+    double next_question_ = 0;
+    int gpus_ = 0;
     Progress progress_;
     std::string problem_;
     bool caught_up_ = false;
@@ -304,7 +346,9 @@ class Agent {
     bool ordered_ = false;   // told to checkpoint, and no answer yet
     bool answered_ = false;  // by the job, not yet told to slurmctld
     double last_try_ = 0;
+    double feeds_ahead_ = 0;
     std::int64_t sent_points_ = -1;
+    int sent_records_ = 0;
     int failures_ = 0;
     bool gone_ = false;  // slurmctld knows no such job
 };
@@ -324,29 +368,10 @@ int main(int count, char** words) {
     order.sa_handler = on_order;
     sigaction(SIGURG, &order, nullptr);
 
-    const LossSource source = source_of(*setting);
-    const LogMark begin = first_line(*setting, source);
     if (const auto status = watch(setting->batch)) return *status;
     end_with(setting->batch);
-    std::unique_ptr<LossFeed> feed = open_feed(*setting, source, begin);
-
-    connect();
-    std::optional<JobInfo> info;
-    for (int attempt = 0; attempt < most_questions && !info; ++attempt) {
-        const auto loaded = load_job(setting->job);
-        if (loaded)
-            info = *loaded;
-        else if (loaded.error().code == ErrorCode::not_found || kill(setting->batch, 0) != 0)
-            return 1;
-        else
-            sleep(3);
-    }
-    // Under a slurmctld without job_submit/sluice a record would end up as the user's comment.
-    if (!info || !info->announced) return 0;
-    // Where AccountingStorageTRES lacks gres/gpu slurmctld does not say how many a job holds.
-    if (info->gpus == 0 && environment("SLURM_JOB_NUM_NODES") == "1")
-        info->gpus = static_cast<int>(parse_integer(environment("SLURM_GPUS_ON_NODE")).value_or(0));
-    Agent(*std::move(setting), std::move(feed), info->gpus).run();
+    std::unique_ptr<LossFeed> feed = open_feed(*setting);
+    Agent(*std::move(setting), std::move(feed)).run();
     return 0;
 }
 
