@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
+#include <iterator>
 #include <limits>
 #include <random>
 #include <set>
@@ -129,20 +130,30 @@ std::string sentence(std::string text) {
     return printable(text, 256);
 }
 
-// As many steps again as there were, where the curve is known.
-std::optional<std::pair<std::int64_t, Forecast>> forecast_of(const Record& record) {
-    if (!record.curve || record.curve->last_step < 1 ||
+// It is in one of the states that slurmctld leaves a job in for good.
+bool has_ended(const ControlJob& job) {
+    constexpr std::string_view states[] = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE",
+                                           "FAILED",    "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY",
+                                           "REVOKED",   "TIMEOUT"};
+    return std::find(std::begin(states), std::end(states), job.state) != std::end(states);
+}
+
+// As many steps again as there were, where the curve is known and there is more to come.
+std::optional<std::pair<std::int64_t, Forecast>> forecast_of(const ControlJob& job,
+                                                             const Record& record) {
+    if (has_ended(job) || !record.curve || record.curve->last_step < 1 ||
         record.curve->last_step > std::numeric_limits<std::int64_t>::max() / 2)
         return std::nullopt;
     const std::int64_t step = 2 * record.curve->last_step;
     return std::pair(step, forecast_loss(*record.curve, static_cast<double>(step)));
 }
 
-void print_record(const Record& record) {
+void print_record(const ControlJob& job, const Record& record) {
     if (record.points == 0) {
-        std::printf("  loss      %s\n", record.no_loss.empty()
-                                            ? "no loss found yet"
-                                            : printable(record.no_loss, 300).c_str());
+        std::printf("  loss      %s\n",
+                    record.no_loss.empty()
+                        ? (has_ended(job) ? "no loss found" : "no loss found yet")
+                        : printable(record.no_loss, 300).c_str());
         return;
     }
     std::printf("  loss     ");
@@ -155,12 +166,13 @@ void print_record(const Record& record) {
                     gpus_text(record.gpus).c_str());
     std::printf("\n");
     if (!record.curve) {
-        std::printf("  curve     not known yet: more losses are needed\n");
+        std::printf("  curve     %s\n", has_ended(job) ? "too few losses to tell"
+                                                       : "not known yet: more losses are needed");
         return;
     }
     const LossCurve& curve = *record.curve;
     std::printf("  curve     loss(k) = %s\n", formula(curve).c_str());
-    if (const auto forecast = forecast_of(record)) {
+    if (const auto forecast = forecast_of(job, record)) {
         const auto& [step, loss] = *forecast;
         const Forecast limit = forecast_limit(curve);
         std::printf(
@@ -214,7 +226,7 @@ void print_job(const ControlJob& job, const Summary& summary) {
     std::printf("\n");
     print_placements(summary);
     if (summary.record) {
-        print_record(*summary.record);
+        print_record(job, *summary.record);
     } else {
         const bool may_come = job.state == "PENDING" || job.state == "RUNNING";
         std::printf("  loss      nothing heard from the job%s\n", may_come ? " yet" : "");
@@ -239,7 +251,8 @@ void print_json(const ControlJob& job, const Summary& summary) {
     json_put(out, "restarts", json_integer(job.restarts));
     if (const auto field = parse_json(with_summary("", summary)))
         json_put(out, "sluice", Json(json_incref(json_object_get(field->get(), "sluice"))));
-    if (const auto forecast = summary.record ? forecast_of(*summary.record) : std::nullopt) {
+    const auto forecast = summary.record ? forecast_of(job, *summary.record) : std::nullopt;
+    if (forecast) {
         Json value = json_object();
         json_put(value, "step", json_integer(forecast->first));
         json_put(value, "loss", json_number(forecast->second.value));
