@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +32,7 @@ constexpr const char* agents_job = "SLURM_SLUICE_AGENT_JOB";
 // The files' variables are the user's to hand on; these are their copies for steps that lost them.
 constexpr const char* copies_of[][2] = {{answer_variable, "SLURM_SLUICE_CHECKPOINT_DONE"},
                                         {emit_variable, "SLURM_SLUICE_EMIT"}};
+constexpr int agent_nice = 10;
 
 std::string environment_of(spank_t context, const char* name) {
     std::array<char, 4096> value{};
@@ -81,6 +83,8 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
                                const LossSource& source, const Environment& job, int marked,
                                int alive) noexcept {
     variables.push_back(std::string(begin_variable) + "=" + to_text(loss_begin(source, job)));
+    // The script first: to get a program going takes some milliseconds.
+    setpriority(PRIO_PROCESS, 0, agent_nice);
     close(marked);
     // It stays in the process group of the task: that is whom slurmstepd signals when slurmctld
     // signals a whole job (src/slurmd/slurmstepd/req.c). It ends itself when the task has.

@@ -5,7 +5,6 @@
 // slurmctld. Ends with the job; nobody waits for it.
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -359,7 +358,6 @@ int main(int count, char** words) {
     auto setting = read_setting(count, words);
     if (!setting) return 2;
     prctl(PR_SET_NAME, "sluice-agent");
-    setpriority(PRIO_PROCESS, 0, 10);
     // The agent is in the job's process group: what is sent to the job is none of its business but
     // the order to checkpoint.
     for (int number = 1; number < SIGRTMIN; ++number) std::signal(number, SIG_IGN);
