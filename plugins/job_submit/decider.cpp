@@ -281,6 +281,8 @@ void Decider::unstick(const ClusterFacts& facts, std::time_t now) {
     for (const JobFacts& job : facts.jobs) {
         TrackedJob* tracked = tracker_->find(job.id);
         if (!tracked || tracked->resize || !job.spec || job.state != JobState::pending) continue;
+        // Without --train-gpus there is no size to go back to.
+        if (job.spec->sizes.empty()) continue;
         if (tracked->asked != job.gpus || job.gpus <= job.spec->sizes.front()) continue;
         if (!job.refused && (!job.due || ++tracked->waits < TrackedJob::most_waits)) continue;
         guarded("job that does not start", [&] { fall_back(job, now); });

@@ -160,6 +160,11 @@ class FirstAndLast(JobsWithLosses):
         self.slurm.wait_job(job, state)
         return self.status(job)
 
+    def ended_again(self, job):
+        self.slurm.wait_job(job, "PENDING")
+        wait_for(lambda: self.slurm.job(job)["JobState"] == "COMPLETED", 60, f"the second end of job {job}")
+        return self.status(job)
+
     def test_what_is_written_before_the_agent_looks(self):
         record = self.ended(self.submit('for i in 1 2 3 4 5; do echo "step $i loss $i.5"; done; cd /; exec > /dev/null; sleep 1', "--train-model=m"))
         self.assertEqual((record["n"], record["k"], record["l"]), (5, 5, 5.5))
@@ -197,6 +202,15 @@ class FirstAndLast(JobsWithLosses):
         printed = self.slurm.layout.jobs / f"{job}.out"
         record = wait_for(lambda: (record := self.status(job)).get("z") and record, 10, "the last record")
         self.assertEqual(record["n"], len(re.findall("(?m)^step", printed.read_text(encoding="ascii"))))
+
+    def test_a_requeued_job_goes_on_with_its_curve(self):
+        # without GPUs and without sizes
+        job = self.submit('for i in 1 2 3; do echo "step $((3 * SLURM_RESTART_COUNT + i)) loss 2.5"; done; [ "$SLURM_RESTART_COUNT" = 1 ] || sleep 60',
+                          "--train-model=m", "--requeue", "--open-mode=append")
+        wait_for(lambda: self.status(job), 20, "the first record")
+        self.slurm.run(["scontrol", "requeue", str(job)])
+        record = self.ended_again(job)
+        self.assertEqual((record["r"], record["n"], record["k"]), (1, 6, 6))
 
     def test_records_come_soon_at_first(self):
         job = self.submit('i=0; while :; do i=$((i + 1)); echo "step $i loss 2.5"; sleep 0.1; done', "--train-model=m")
