@@ -166,8 +166,8 @@ void print_record(const ControlJob& job, const Record& record) {
                     gpus_text(record.gpus).c_str());
     std::printf("\n");
     if (!record.curve) {
-        std::printf("  curve     %s\n", has_ended(job) ? "too few losses to tell"
-                                                       : "not known yet: more losses are needed");
+        std::printf("  curve     %s\n",
+                    has_ended(job) ? "not known" : "not known yet: more losses are needed");
         return;
     }
     const LossCurve& curve = *record.curve;
