@@ -145,7 +145,18 @@ Plan SluicePolicy::plan(const ClusterView& cluster) const {
             view.waited_s > options_.longest_wait_s &&
             (!view.running || view.since_resize_s < restarts_kept * view.restart_cost_s);
     }
-    return all.plan_of(search_packing(all.nodes(), all.shapes(), jobs, options_.steps));
+    std::vector<PackingResult> results =
+        search_packing(all.nodes(), all.shapes(), jobs, options_.steps);
+    bool somebody_waits = false;
+    for (std::size_t i = 0; i < jobs.size(); ++i)
+        somebody_waits = somebody_waits || (jobs[i].urgent && results[i].shares.empty());
+    if (somebody_waits) {
+        // who cannot be stopped again would keep the GPUs from it
+        for (std::size_t i = 0; i < jobs.size(); ++i)
+            if (!jobs[i].urgent && !all.jobs()[i].view->resizable) jobs[i].offers.clear();
+        results = search_packing(all.nodes(), all.shapes(), jobs, options_.steps);
+    }
+    return all.plan_of(results);
 }
 
 }  // namespace sluice

@@ -308,6 +308,20 @@ TEST(SluicePolicy, WhoHasWaitedTooLongIsServedAndThenLeftInPeace) {
     EXPECT_EQ(gpus_in(SluicePolicy().plan(cluster), cluster.jobs[0]), 0);
 }
 
+TEST(SluicePolicy, NobodyWhoCannotBeStoppedGoesBeforeWhoHasWaitedTooLong) {
+    ClusterView cluster = cluster_of({4}, {job(1, 1e7, 1), job(2, 100, 1), job(3, 100, 1)});
+    run(cluster.jobs[1], {{0, 1}});
+    cluster.jobs[1].resizable = false;
+    cluster.jobs[0].sizes = {4};
+    cluster.jobs[2].sizes = {1};
+    cluster.jobs[2].resizable = false;
+    EXPECT_EQ(gpus_in(SluicePolicy().plan(cluster), cluster.jobs[2]), 1);
+    cluster.jobs[0].waited_s = 7 * 3600;
+    EXPECT_EQ(gpus_in(SluicePolicy().plan(cluster), cluster.jobs[2]), 0);
+    cluster.jobs[2].resizable = true;
+    EXPECT_EQ(gpus_in(SluicePolicy().plan(cluster), cluster.jobs[2]), 1);
+}
+
 TEST(SluicePolicy, WhatCannotBeChangedStays) {
     ClusterView cluster = cluster_of({4}, {job(1, 1e6, 1), job(2, 100, 1)});
     run(cluster.jobs[0], {{0, 3}});
