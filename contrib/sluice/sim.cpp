@@ -520,17 +520,17 @@ int sim(const Arguments& arguments) {
     if (!options) return fail("sim", options.error());
     const auto runs = run_all(*options);
     if (!runs) return fail("sim", runs.error());
-    if (options->has("--svg")) {
-        if (const Status written = write_svg(*runs, options->value("--svg")); !written)
-            return fail("sim", {ErrorCode::unreachable, "--svg " + written.error().message});
-    }
     if (options->has("--json")) {
         print_json(*runs);
-        return 0;
+    } else {
+        print_table(*runs);
+        print_shares(*runs);
+        if (options->has("--jobs")) print_jobs(*runs);
     }
-    print_table(*runs);
-    print_shares(*runs);
-    if (options->has("--jobs")) print_jobs(*runs);
+    // last: what took an hour to compute is not lost with a wrong path
+    if (options->has("--svg"))
+        if (const Status written = write_svg(*runs, options->value("--svg")); !written)
+            return fail("sim", {ErrorCode::unreachable, "--svg " + written.error().message});
     return 0;
 }
 
