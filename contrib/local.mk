@@ -4,6 +4,8 @@ noinst_LTLIBRARIES += contrib/sim/libsim.la
 contrib_sim_libsim_la_SOURCES = \
 	contrib/sim/application.cpp \
 	contrib/sim/application.hpp \
+	contrib/sim/best_rates.cpp \
+	contrib/sim/best_rates.hpp \
 	contrib/sim/csv_table.cpp \
 	contrib/sim/csv_table.hpp \
 	contrib/sim/figures.cpp \
@@ -12,10 +14,14 @@ contrib_sim_libsim_la_SOURCES = \
 	contrib/sim/knowledge.hpp \
 	contrib/sim/learned.cpp \
 	contrib/sim/learned.hpp \
+	contrib/sim/lower_bound.cpp \
+	contrib/sim/lower_bound.hpp \
 	contrib/sim/node_failures.cpp \
 	contrib/sim/node_failures.hpp \
 	contrib/sim/plots.cpp \
 	contrib/sim/plots.hpp \
+	contrib/sim/priced_job.cpp \
+	contrib/sim/priced_job.hpp \
 	contrib/sim/random.hpp \
 	contrib/sim/sacct_workload.cpp \
 	contrib/sim/sacct_workload.hpp \

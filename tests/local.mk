@@ -29,6 +29,7 @@ tests_unit_unit_tests_SOURCES = \
 	tests/unit/packing_test.cpp \
 	tests/unit/remaining_work_test.cpp \
 	tests/unit/report_test.cpp \
+	tests/unit/lower_bound_test.cpp \
 	tests/unit/sim_test.cpp \
 	tests/unit/store_test.cpp \
 	tests/unit/plugins_test.cpp \

@@ -206,8 +206,12 @@ StepSeconds StepTable::at(std::span<const int> gpus_on_nodes, double local_batch
         const auto found = placements_.find(smallest_rotation(gpus));
         if (found != placements_.end()) return on_line(found->second, local_batch);
     }
-    const auto nodes = static_cast<double>(gpus.size());
-    const double per_node = std::accumulate(gpus.begin(), gpus.end(), 0.0) / nodes;
+    return by_counts(static_cast<int>(gpus.size()), std::accumulate(gpus.begin(), gpus.end(), 0),
+                     local_batch);
+}
+
+StepSeconds StepTable::by_counts(int nodes, int gpus, double local_batch) const {
+    const double per_node = static_cast<double>(gpus) / nodes;
     const auto [low, high, share] = around(by_nodes_, nodes);
     return between(on_nodes(low->second, per_node * low->first, local_batch),
                    on_nodes(high->second, per_node * high->first, local_batch), share);
@@ -225,6 +229,22 @@ Application Application::by_rule(const std::string& name, int gpus, double secon
     application.progress_.push_back(seconds);
     application.epochs_ = 1;
     return application;
+}
+
+double StepTable::fastest(int gpus, int most_on_node, int nodes, const BatchSplit& split) const {
+    double fastest = std::numeric_limits<double>::infinity();
+    const auto add = [&](const StepSeconds& at) {
+        fastest = std::min(fastest, at.step + split.accumulated * (at.step - at.sync));
+    };
+    for (const auto& [placement, line] : placements_)
+        if (std::accumulate(placement.begin(), placement.end(), 0) == gpus &&
+            static_cast<int>(placement.size()) <= nodes &&
+            *std::max_element(placement.begin(), placement.end()) <= most_on_node)
+            add(on_line(line, split.local));
+    const int fewest = (gpus + most_on_node - 1) / most_on_node;
+    for (int count = fewest; count <= std::min(gpus, nodes); ++count)
+        add(by_counts(count, gpus, split.local));
+    return fastest;
 }
 
 Result<Application> Application::read(const std::string& name,

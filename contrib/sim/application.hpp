@@ -53,6 +53,11 @@ class StepTable {
     /// what was measured: the nearest.
     StepSeconds at(std::span<const int> gpus_on_nodes, double local_batch) const;
 
+    /// The least that any placement of so many GPUs, on at most `nodes` nodes of `most_on_node`,
+    /// takes for a step of this split: with at() of each, and with what at() makes of placements
+    /// that were not measured.
+    double fastest(int gpus, int most_on_node, int nodes, const BatchSplit& split) const;
+
     /// What was measured: placements, and beyond four nodes the counts that have no placement.
     std::vector<MeasuredStep> measured() const;
 
@@ -67,6 +72,8 @@ class StepTable {
     using Line = std::vector<Row>;  // by local batch
     static StepSeconds on_line(const Line& line, double local_batch);
     StepSeconds on_nodes(const std::map<int, Line>& sizes, double gpus, double local_batch) const;
+    /// Of a placement that was not measured.
+    StepSeconds by_counts(int nodes, int gpus, double local_batch) const;
 
     std::map<std::vector<int>, Line> placements_;  // the smallest rotation
     std::map<int, std::map<int, Line>> by_nodes_;  // nodes, GPUs
@@ -111,6 +118,11 @@ class Application {
     StepSeconds step(std::size_t type, std::span<const int> gpus_on_nodes,
                      double local_batch) const;
     std::vector<MeasuredStep> measured(std::size_t type) const;
+    /// As StepTable::fastest().
+    double fastest_step(std::size_t type, int gpus, int most_on_node, int nodes,
+                        const BatchSplit& split) const {
+        return options_.slower * steps_[type].fastest(gpus, most_on_node, nodes, split);
+    }
     std::size_t types() const { return steps_.size(); }
 
     double first_batch() const { return curves_.begin()->first; }

@@ -115,7 +115,7 @@ constexpr Subcommand subcommands[] = {
      "                  [--policy P[,P...]] [--round SECONDS] [--restart LIST] [--slower LIST]\n"
      "                  [--most-gpus LIST] [--most-local-batch LIST] [--size-error SIGMA]\n"
      "                  [--malleable SHARE] [--seed N] [--exact-steps] [--doubling]\n"
-     "                  [--never-stop]\n"
+     "                  [--never-stop] [--bound]\n"
      "                  [--interference SHARE]\n"
      "                  [--mtbf SECONDS [--repair SECONDS] [--checkpoint-every SECONDS]]\n"
      "                  [--svg FILE] [--jobs] [--json]\n"
@@ -147,6 +147,7 @@ constexpr Subcommand subcommands[] = {
      "  --checkpoint-every SECONDS  of a running job (default: the round)\n"
      "  --svg FILE               plots, in one file\n"
      "  --jobs                   a line for every job, too\n"
+     "  --bound                  an average that no policy can beat, and how far each is from it\n"
      "  --json                   one JSON object, with every job\n"},
 };
 

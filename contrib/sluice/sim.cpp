@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "common/allocator/fifo.hpp"
@@ -20,6 +21,7 @@
 #include "contrib/sim/figures.hpp"
 #include "contrib/sim/knowledge.hpp"
 #include "contrib/sim/learned.hpp"
+#include "contrib/sim/lower_bound.hpp"
 #include "contrib/sim/plots.hpp"
 #include "contrib/sim/sacct_workload.hpp"
 #include "contrib/sim/simulation.hpp"
@@ -143,9 +145,14 @@ struct Run {
     SimulationResult result;
 };
 
-void print_json(const std::vector<Run>& runs) {
+struct Runs {
+    std::vector<Run> all;
+    std::optional<LowerBound> bound;
+};
+
+void print_json(const Runs& runs) {
     Json all = json_object();
-    for (const Run& run : runs) {
+    for (const Run& run : runs.all) {
         const Figures figures = figures_of(run.result);
         Json one = json_object();
         json_put(one, "jobs", json_integer(static_cast<std::int64_t>(run.result.jobs.size())));
@@ -164,6 +171,8 @@ void print_json(const std::vector<Run>& runs) {
         json_put(one, "rho_worst", json_number(figures.rho_worst));
         json_put(one, "rho_above_1", json_number(figures.rho_above_1));
         const std::vector<double> rho = finish_time_fairness(run.result);
+        if (runs.bound)
+            json_put(one, "of_bound", json_number(figures.average_s / runs.bound->average_s()));
         Json jobs = json_array();
         for (std::size_t i = 0; i < rho.size(); ++i) {
             const JobResult& job = run.result.jobs[i];
@@ -189,18 +198,31 @@ void print_json(const std::vector<Run>& runs) {
     }
     Json out = json_object();
     json_put(out, "policies", std::move(all));
+    if (runs.bound) {
+        Json bound = json_object();
+        json_put(bound, "avg_jct_s", json_number(runs.bound->average_s()));
+        json_put(bound, "alone_s", json_number(runs.bound->alone_s));
+        json_put(bound, "fluid_s", json_number(runs.bound->fluid_s));
+        json_put(bound, "priced_s", json_number(runs.bound->priced_s));
+        json_put(out, "bound", std::move(bound));
+    }
     std::puts(json_line(out.get()).c_str());
 }
 
-void print_table(const std::vector<Run>& runs) {
-    std::printf("%-16s %6s %10s %10s %10s %10s %10s %9s\n", "POLICY", "JOBS", "AVG JCT", "MEDIAN",
-                "99%", "MAKESPAN", "GPU HOURS", "RESTARTS");
-    for (const Run& run : runs) {
+void print_table(const Runs& runs) {
+    std::printf("%-16s %6s %10s %10s %10s %10s %10s %9s%s\n", "POLICY", "JOBS", "AVG JCT", "MEDIAN",
+                "99%", "MAKESPAN", "GPU HOURS", "RESTARTS", runs.bound ? "  OF BOUND" : "");
+    for (const Run& run : runs.all) {
         const Figures figures = figures_of(run.result);
-        std::printf("%-16s %6zu %8.0f s %8.0f s %8.0f s %8.0f s %10.1f %9.2f\n", run.policy.c_str(),
+        std::printf("%-16s %6zu %8.0f s %8.0f s %8.0f s %8.0f s %10.1f %9.2f", run.policy.c_str(),
                     run.result.jobs.size(), figures.average_s, figures.median_s, figures.p99_s,
                     run.result.makespan_s, figures.gpu_hours, figures.restarts);
+        if (runs.bound) std::printf(" %9.3f", figures.average_s / runs.bound->average_s());
+        std::printf("\n");
     }
+    if (runs.bound)
+        std::printf("%-16s %6zu %8.0f s\n", "bound", runs.all.front().result.jobs.size(),
+                    runs.bound->average_s());
 }
 
 /// What the jobs got, behind when they were over.
@@ -422,7 +444,7 @@ void show_progress(ProgressLine& line, const std::string& policy,
                   std::to_string(over) + " of " + std::to_string(workload.size()) + " jobs over");
 }
 
-Result<std::vector<Run>> run_all(const Options& given) {
+Result<Runs> run_all(const Options& given) {
     for (const char* needed : {"--workload", "--profiles", "--cluster"})
         if (given.value(needed).empty() &&
             (needed == std::string_view("--cluster") || !given.has("--from-sacct")))
@@ -474,7 +496,7 @@ Result<std::vector<Run>> run_all(const Options& given) {
         return read.error();
     if (const Status read = read_files(given, setting); !read) return read.error();
 
-    std::vector<Run> runs;
+    Runs runs;
     ProgressLine line;
     for (const std::string& policy : *policies) {
         if (line.wanted())
@@ -483,7 +505,14 @@ Result<std::vector<Run>> run_all(const Options& given) {
             };
         auto result = run_policy(policy, setting);
         if (!result) return Error{result.error().code, policy + ": " + result.error().message};
-        runs.push_back({policy, std::move(*result)});
+        runs.all.push_back({policy, std::move(*result)});
+    }
+    if (given.has("--bound")) {
+        const auto bound =
+            lower_bound(setting.workload, setting.applications, setting.cluster.nodes,
+                        setting.learned.most_gpus, setting.options);
+        if (!bound) return bound.error();
+        runs.bound = *bound;
     }
     return runs;
 }
@@ -491,32 +520,21 @@ Result<std::vector<Run>> run_all(const Options& given) {
 }  // namespace
 
 int sim(const Arguments& arguments) {
-    const auto options = Options::parse(arguments,
-                                        {{"--workload", true},
-                                         {"--from-sacct", true},
-                                         {"--scaling", true},
-                                         {"--profiles", true},
-                                         {"--cluster", true},
-                                         {"--policy", true},
-                                         {"--round", true},
-                                         {"--restart", true},
-                                         {"--most-gpus", true},
-                                         {"--most-local-batch", true},
-                                         {"--slower", true},
-                                         {"--size-error", true},
-                                         {"--malleable", true},
-                                         {"--seed", true},
-                                         {"--exact-steps", false},
-                                         {"--doubling", false},
-                                         {"--never-stop", false},
-                                         {"--interference", true},
-                                         {"--mtbf", true},
-                                         {"--repair", true},
-                                         {"--checkpoint-every", true},
-                                         {"--svg", true},
-                                         {"--jobs", false},
-                                         {"--json", false}},
-                                        0);
+    const auto options =
+        Options::parse(arguments, {{"--workload", true},     {"--from-sacct", true},
+                                   {"--scaling", true},      {"--profiles", true},
+                                   {"--cluster", true},      {"--policy", true},
+                                   {"--round", true},        {"--restart", true},
+                                   {"--most-gpus", true},    {"--most-local-batch", true},
+                                   {"--slower", true},       {"--size-error", true},
+                                   {"--malleable", true},    {"--seed", true},
+                                   {"--exact-steps", false}, {"--doubling", false},
+                                   {"--bound", false},       {"--never-stop", false},
+                                   {"--interference", true}, {"--mtbf", true},
+                                   {"--repair", true},       {"--checkpoint-every", true},
+                                   {"--svg", true},          {"--jobs", false},
+                                   {"--json", false}},
+                       0);
     if (!options) return fail("sim", options.error());
     const auto runs = run_all(*options);
     if (!runs) return fail("sim", runs.error());
@@ -524,12 +542,12 @@ int sim(const Arguments& arguments) {
         print_json(*runs);
     } else {
         print_table(*runs);
-        print_shares(*runs);
-        if (options->has("--jobs")) print_jobs(*runs);
+        print_shares(runs->all);
+        if (options->has("--jobs")) print_jobs(runs->all);
     }
     // last: what took an hour to compute is not lost with a wrong path
     if (options->has("--svg"))
-        if (const Status written = write_svg(*runs, options->value("--svg")); !written)
+        if (const Status written = write_svg(runs->all, options->value("--svg")); !written)
             return fail("sim", {ErrorCode::unreachable, "--svg " + written.error().message});
     return 0;
 }
