@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // A training log, read whole, in pieces, and line by line without the fast path: the points have to
-// be the same, and a curve fitted to them sound. The first byte chooses how it is read, the second
-// where it is cut.
+// be the same, and a curve fitted to them sound. The first byte chooses how it is read, and whether
+// its first half stands before it, the second where it is cut.
 #include <cmath>
 #include <cstdint>
 
@@ -31,8 +31,10 @@ struct Found {
     std::vector<std::string> keys;
 };
 
-Found read_pieces(std::string_view text, const LossReaderOptions& options, std::uint32_t seed) {
+Found read_pieces(std::string_view before, std::string_view text, const LossReaderOptions& options,
+                  std::uint32_t seed) {
     LossReader reader(options);
+    reader.learn_columns(before);
     Found found;
     while (!text.empty()) {
         std::size_t size = text.size();
@@ -80,13 +82,15 @@ void fit(const std::vector<LossPoint>& points) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size < 2) return 0;
-    const std::string_view text(reinterpret_cast<const char*>(data) + 2, size - 2);
+    std::string_view text(reinterpret_cast<const char*>(data) + 2, size - 2);
+    const std::string_view before = text.substr(0, (data[0] & 128) != 0 ? text.size() / 2 : 0);
+    text.remove_prefix(before.size());
     const LossReaderOptions options = options_of(data[0]);
-    const Found whole = read_pieces(text, options, 0);
-    compare(whole, read_pieces(text, options, 1u + data[1]));
+    const Found whole = read_pieces(before, text, options, 0);
+    compare(whole, read_pieces(before, text, options, 1u + data[1]));
     LossReaderOptions slow = options;
     slow.every_line = true;
-    compare(whole, read_pieces(text, slow, 0));
+    compare(whole, read_pieces(before, text, slow, 0));
     for (const LossPoint& point : whole.points) demand(!point.step || *point.step >= 0);
     for (const std::string& key : whole.keys) demand(key.size() <= 64);
     demand(whole.keys.size() <= options.max_keys_seen);
