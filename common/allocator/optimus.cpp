@@ -13,8 +13,9 @@ Plan OptimusPolicy::plan(const ClusterView& cluster) const {
     const std::vector<JobView>& jobs = cluster.jobs;
     WorstFit nodes(cluster.nodes);
     int left = nodes.free_gpus();
+    const int gpus_of_node = gpus_of_largest(cluster.nodes);
     const auto remaining_s = [&](const JobView& job, int gpus) {
-        const double rate = job.work->rate(packed_placement(cluster.nodes, gpus), 0);
+        const double rate = job.work->rate(packed_placement(gpus_of_node, gpus), 0);
         return rate > 0 ? job.work->remaining() / rate : std::numeric_limits<double>::infinity();
     };
 

@@ -47,13 +47,17 @@ std::vector<std::string> policy_names() {
     return names;
 }
 
-StepPlacement packed_placement(const std::vector<NodeView>& nodes, int gpus) {
-    int per_node = 1;
-    for (const NodeView& node : nodes) per_node = std::max(per_node, node.gpus);
+int gpus_of_largest(const std::vector<NodeView>& nodes) {
+    int most = 1;
+    for (const NodeView& node : nodes) most = std::max(most, node.gpus);
+    return most;
+}
+
+StepPlacement packed_placement(int gpus_of_node, int gpus) {
     StepPlacement placement;
     placement.gpus = gpus;
-    placement.nodes = (gpus + per_node - 1) / per_node;
-    placement.most_on_node = std::min(gpus, per_node);
+    placement.nodes = (gpus + gpus_of_node - 1) / gpus_of_node;
+    placement.most_on_node = std::min(gpus, gpus_of_node);
     return placement;
 }
 

@@ -112,8 +112,11 @@ class Policy {
 Result<std::unique_ptr<Policy>> make_policy(std::string_view name);
 std::vector<std::string> policy_names();
 
-/// So many GPUs on as few nodes as can be, where the largest nodes are empty.
-StepPlacement packed_placement(const std::vector<NodeView>& nodes, int gpus);
+/// GPUs of the node that has most, at least 1.
+int gpus_of_largest(const std::vector<NodeView>& nodes);
+
+/// So many GPUs on as few nodes as can be, where nodes of so many are empty.
+StepPlacement packed_placement(int gpus_of_node, int gpus);
 
 /// Loss reduction that `gpus` GPUs buy a job within `seconds`, relative to what it still has to
 /// fall: (l(k) - l(k + f(gpus) t)) / (l(k) - limit), limit = target or b2. Nothing where curve,

@@ -11,10 +11,11 @@ namespace sluice {
 
 Plan SrtfPolicy::plan(const ClusterView& cluster) const {
     std::vector<double> remaining_s(cluster.jobs.size(), std::numeric_limits<double>::infinity());
+    const int gpus_of_node = gpus_of_largest(cluster.nodes);
     for (std::size_t i = 0; i < cluster.jobs.size(); ++i) {
         const JobView& job = cluster.jobs[i];
         if (!job.work) continue;
-        const double rate = job.work->rate(packed_placement(cluster.nodes, job.requested), 0);
+        const double rate = job.work->rate(packed_placement(gpus_of_node, job.requested), 0);
         if (rate > 0) remaining_s[i] = job.work->remaining() / rate;
     }
     std::vector<std::size_t> order(cluster.jobs.size());

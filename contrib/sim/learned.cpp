@@ -84,13 +84,13 @@ class Learned::History {
         if (residuals_[type][key_of(placement)].contains(placement.local_batch)) return;
         measured(placement, type, seconds);
         std::erase_if(rates_[type], [&](const auto& rate) {
-            return (rate.first & ((1ULL << 40) - 1)) == key_of(placement);
+            return (rate.first & ((1ULL << key_bits) - 1)) == key_of(placement);
         });
     }
 
     /// Progress a second in this epoch.
     double rate(const StepPlacement& placement, std::size_t type, int epoch) {
-        const std::uint64_t key = static_cast<std::uint64_t>(epoch) << 40 | key_of(placement);
+        const std::uint64_t key = static_cast<std::uint64_t>(epoch) << key_bits | key_of(placement);
         const auto [at, is_new] = rates_[type].try_emplace(key, 0.0);
         if (is_new) at->second = best(placement, type, epoch).rate;
         return at->second;
@@ -134,11 +134,14 @@ class Learned::History {
     }
 
   private:
+    /// 7 bits for GPUs on a node, 17 for nodes, 23 for GPUs; the epoch has the rest.
     static std::uint64_t key_of(const StepPlacement& placement) {
         return static_cast<std::uint64_t>(placement.gpus) << 24 |
-               static_cast<std::uint64_t>(placement.nodes) << 8 |
+               static_cast<std::uint64_t>(placement.nodes) << 7 |
                static_cast<std::uint64_t>(placement.most_on_node);
     }
+
+    static constexpr int key_bits = 47;
 
     struct Residual {
         double step = 0;  ///< of the log of seconds
