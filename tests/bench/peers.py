@@ -32,6 +32,7 @@ Figures = collections.namedtuple("Figures", "average p99 makespan restarts gpu_h
 
 _POLICIES = [Row(name, ("--policy", name), name in ("goodput", "sluice"))
              for name in ("fifo", "las", "srtf-oracle", "optimus-oracle", "goodput", "sluice", "sluice-oracle")]
+_FIFO = _POLICIES[0]
 _SLUICE = _POLICIES[5]
 
 
@@ -62,8 +63,8 @@ _SIA_AGAIN = {"philly/workload-1": (1943, 28206), "saturn/workload-1": (2077, 27
 
 _SENSITIVITY = {
     "restart costs x": {"0.25": ("--restart", "7.5"), "0.5": ("--restart", "15"), "1": (), "2": ("--restart", "60"), "4": ("--restart", "120")},
-    "size error x": {str(times): ("--size-error", f"{0.6 * times:g}") for times in (0, 0.5, 1, 2, 4)},
-    "malleable": {share: ("--malleable", share) for share in ("0.1", "0.25", "0.5", "1")},
+    "size error x": {"0": ("--size-error", "0"), "0.5": ("--size-error", "0.3"), "1": (), "2": ("--size-error", "1.2"), "4": ("--size-error", "2.4")},
+    "malleable": {"0.1": ("--malleable", "0.1"), "0.25": ("--malleable", "0.25"), "0.5": ("--malleable", "0.5"), "1": ()},
     "load x": {load: () for load in _LOADS}}
 
 # seconds that the peers' simulators took on 2 cores of a server: theirs, the row here, the workload
@@ -95,12 +96,12 @@ def mean_of(values, digits=3, factor=1.0):
 
 
 def print_row(*cells):
-    print("| " + " | ".join(str(cell) for cell in cells) + " |")
+    print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
 
 
 def print_head(*cells):
     print_row(*cells)
-    print("|" + "---|" * len(cells), flush=True)
+    print("|" + "---|" * len(cells))
 
 
 class Bench:
@@ -190,40 +191,38 @@ class Bench:
 
     def part_sia(self):
         rows = [row for row in _POLICIES if not self.policies or row.name in self.policies]
-        lines = {row: {} for row in rows}
+        print(f"\nSia's workloads, {self.seeds} seeds: means over workloads and seeds; relative to what Sia's paper has of more such workloads, ± 95 % over seeds\n")
+        print_head("workloads", "policy", "average, h", "99 %, h", "makespan, h", "restarts a job", "of Sia's average", "of its 99 %")
+        again = {row: [] for row in rows}
         for title, (family, numbers) in _SIA_GROUPS.items():
             workloads = {f"{family}/workload-{number}": self.sia / "workloads" / family / f"workload-{number}.csv" for number in numbers}
+            theirs = _SIA_PAPER["Sia"][family]
             for row, seeds in self.simulate_all(workloads, _SIA_SETTING, rows).items():
-                lines[row][title] = seeds
-        print(f"\nSia's workloads, {self.seeds} seeds: average, 99th percentile, makespan (h); restarts a job; average relative to Sia's paper\n")
-        print_head("policy", *_SIA_GROUPS)
-        for row, groups in lines.items():
-            print_row(row.name, *(self.sia_cell(seeds, _SIA_GROUPS[title][0]) for title, seeds in groups.items()))
-        for name, families in _SIA_PAPER.items():
-            print_row(f"{name}, paper", *("{} {} {}; {}".format(*families[family]) for family, _ in _SIA_GROUPS.values()))
-        print("\nBeside Sia's simulator, run again: average and 99th percentile (s), relative to it\n")
+                if not seeds:
+                    print_row(title, row.name, "failed")
+                    continue
+                means = [statistics.mean(getattr(run, key) for seed in seeds for run in seed.values()) for key in ("average", "p99", "makespan", "restarts")]
+                ratios = [mean_of([statistics.mean(getattr(run, key) for run in seed.values()) / theirs[i] / 3600 for seed in seeds], 2)
+                          for i, key in enumerate(("average", "p99"))]
+                print_row(title, row.name, f"{means[0] / 3600:.2f}", *(f"{mean / 3600:.1f}" for mean in means[1:3]), f"{means[3]:.1f}", *ratios)
+                again[row] += [(name, seeds) for name in _SIA_AGAIN if name in workloads]
+            for name, families in _SIA_PAPER.items():
+                print_row(title, f"{name}, paper", *families[family], *(f"{families[family][i] / theirs[i]:.2f}" for i in (0, 1)))
+        print("\nBeside Sia's simulator, run again: average and 99th percentile (s), and relative to it\n")
         print_head("policy", *_SIA_AGAIN)
         print_row("Sia", *(f"{average} {p99}" for average, p99 in _SIA_AGAIN.values()))
-        for row, groups in lines.items():
-            cells = []
-            for name, theirs in _SIA_AGAIN.items():
-                seeds = next((seeds for seeds in groups.values() if seeds and name in seeds[0]), None)
-                ours = [(seed[name].average, seed[name].p99) for seed in seeds or []]
-                cells.append("; ".join(f"{statistics.mean(one[i] for one in ours):.0f}, {mean_of([one[i] / theirs[i] for one in ours])}" for i in (0, 1))
-                             if ours else "failed")
-            print_row(row.name, *cells)
+        for row, found in again.items():
+            print_row(row.name, *(self.beside(theirs, name, dict(found)) for name, theirs in _SIA_AGAIN.items()))
 
     @staticmethod
-    def sia_cell(seeds, family):
-        if not seeds:
+    def beside(theirs, name, found):
+        if name not in found:
             return "failed"
-        means = [statistics.mean(getattr(figures, key) for seed in seeds for figures in seed.values()) for key in ("average", "p99", "makespan", "restarts")]
-        theirs = 3600 * _SIA_PAPER["Sia"][family][0]
-        ratio = mean_of([statistics.mean(figures.average for figures in seed.values()) / theirs for seed in seeds], 2)
-        return f"{means[0] / 3600:.2f} {means[1] / 3600:.1f} {means[2] / 3600:.1f}; {means[3]:.1f}; {ratio}"
+        ours = [(seed[name].average, seed[name].p99) for seed in found[name]]
+        return (" ".join(f"{statistics.mean(one[i] for one in ours):.0f}" for i in (0, 1)) + "; "
+                + ", ".join(mean_of([one[i] / theirs[i] for one in ours]) for i in (0, 1)))
 
     def part_sensitivity(self):
-        fifo = Row("fifo", ("--policy", "fifo"), False)
         print(f"\nsluice relative to fifo, Pollux's workloads 3, 4 and 6, {self.seeds} seeds: the average, the worst of a workload and seed; the same of 99th "
               "percentiles; the longest that a job had no GPUs (h)\n")
         print_head("what", "", "average", "worst", "99 %", "worst", "longest wait: sluice", "fifo", "restarts a job")
@@ -232,11 +231,11 @@ class Bench:
             for value, setting in values.items():
                 folder = self.pollux / _LOADS[value if what == "load x" else "1.0"]
                 workloads = {name: folder / f"{name}.csv" for name in ("workload-3", "workload-4", "workload-6")}
-                found = self.simulate_all(workloads, (*_POLLUX_SETTING, *setting), [fifo, _SLUICE])
-                if not found[fifo] or not found[_SLUICE]:
+                found = self.simulate_all(workloads, (*_POLLUX_SETTING, *setting), [_FIFO, _SLUICE])
+                if not found[_FIFO] or not found[_SLUICE]:
                     print_row(what, value, "failed")
                     continue
-                stock, ours = found[fifo][0], found[_SLUICE]
+                stock, ours = found[_FIFO][0], found[_SLUICE]
                 cells = []
                 for key in ("average", "p99"):
                     ratios = [[getattr(seed[name], key) / getattr(stock[name], key) for name in workloads] for seed in ours]

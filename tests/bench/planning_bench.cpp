@@ -2,6 +2,8 @@
 //
 // What a plan of the policy `sluice` costs, and how much more its packings could be worth: no more
 // than sum over jobs of max over shapes of (value - price GPUs), + price x GPUs, at any price.
+//
+//     planning_bench [STEPS]    of the search, where not those of the policy
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -15,6 +17,7 @@
 #include "common/allocator/packing_search.hpp"
 #include "common/allocator/shape_speeds.hpp"
 #include "common/allocator/sluice.hpp"
+#include "common/base/text.hpp"
 
 namespace {
 
@@ -65,13 +68,13 @@ JobView arrived(std::uint32_t id, int most, std::mt19937& dice) {
     for (int size = 1; size <= most; ++size) job.sizes.push_back(size);
     job.resizable = true;
     job.restart_cost_s = 30;
-    job.age_s = dice() % 20000;
+    job.age_s = static_cast<double>(dice() % 20000);
     job.work = std::make_shared<Work>(dice);
     return job;
 }
 
 /// What search_packing() reaches of the bound, where a second is worth the speed by the work left.
-double reached(const ClusterView& cluster) {
+double reached(const ClusterView& cluster, int steps) {
     const ShapeSpeeds all(cluster);
     std::vector<PackingJob> jobs;
     for (const ShapeSpeeds::Job& job : all.jobs()) {
@@ -92,27 +95,26 @@ double reached(const ClusterView& cluster) {
     }
     for (const NodeView& node : all.nodes()) bound += prices[node.type] * node.gpus;
     double sum = 0;
-    for (const PackingResult& result :
-         search_packing(all.nodes(), all.shapes(), jobs, SluiceOptions().steps))
+    for (const PackingResult& result : search_packing(all.nodes(), all.shapes(), jobs, steps))
         sum += result.value;
     return sum / bound;
 }
 
 /// Jobs all wait, then run; a twentieth of them ends and as many come before each further plan.
-bool measure(const Setting& setting) {
+bool measure(const Setting& setting, const SluiceOptions& options) {
     std::mt19937 dice(seed);
     ClusterView cluster;
     for (int node = 0; node < setting.nodes; ++node)
         cluster.nodes.push_back({"n" + std::to_string(node), setting.gpus_of_node, 0});
     for (int job = 0; job < setting.jobs; ++job)
         cluster.jobs.push_back(arrived(static_cast<std::uint32_t>(job), setting.most, dice));
-    const double worth = reached(cluster);
+    const double worth = reached(cluster, options.steps);
     std::vector<double> times;
     std::size_t decisions = 0;
     int used = 0;
     for (int round = 0; round < rounds; ++round) {
         const std::clock_t start = std::clock();
-        const Plan plan = SluicePolicy().plan(cluster);
+        const Plan plan = SluicePolicy(options).plan(cluster);
         times.push_back(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
         decisions = plan.decisions.size();
         for (const Decision& decision : plan.decisions) {
@@ -141,11 +143,17 @@ bool measure(const Setting& setting) {
 
 }  // namespace
 
-int main() {
+int main(int count, char** arguments) {
+    SluiceOptions options;
+    if (count > 1) options.steps = static_cast<int>(parse_integer(arguments[1]).value_or(0));
+    if (options.steps < 1) {
+        std::fputs("usage: planning_bench [STEPS]\n", stderr);
+        return 2;
+    }
     bool in_time = true;
     for (const Setting& setting : {Setting{64, 16, 4, 64}, Setting{160, 16, 4, 64},
                                    Setting{1000, 512, 8, 16}, Setting{1000, 512, 8, 64}})
-        in_time = measure(setting) && in_time;
+        in_time = measure(setting, options) && in_time;
     std::printf("a plan takes %s than %.1f s\n", in_time ? "less" : "MORE", most_s);
     return in_time ? 0 : 1;
 }
