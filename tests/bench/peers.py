@@ -122,6 +122,10 @@ class Bench:
             self.failed += 1
         return folder.is_dir()
 
+    def fails(self, row, workload, seed, errors):
+        print(f"peers.py: {row.name}, {workload}, seed {seed}: {errors.strip()}", file=sys.stderr)
+        self.failed += 1
+
     def command(self, workload, setting, row, seed=1):
         profiles = f"{self.pollux / 'traces'}:{self.sia / 'traces'}"
         return [self.program, "sim", "--workload", workload, "--profiles", profiles, *setting, *row.options, "--seed", str(seed), "--json"]
@@ -129,8 +133,7 @@ class Bench:
     def simulate(self, workload, setting, row, seed):
         result = subprocess.run(self.command(workload, setting, row, seed), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
         if result.returncode != 0:
-            print(f"peers.py: {row.name}, {workload}, seed {seed}: {result.stderr.strip()}", file=sys.stderr)
-            self.failed += 1
+            self.fails(row, workload, seed, result.stderr)
             return None
         return figures_of(next(iter(json.loads(result.stdout)["policies"].values())))
 
@@ -164,7 +167,7 @@ class Bench:
         lines = {row.name: seeds for row, seeds in found.items()}
         peers = {peer: self.shipped(peer, load, workloads) for peer in ("tiresias", "optimus", "pollux")}
         lines.update({f"{peer}, shipped": seeds for peer, seeds in peers.items() if seeds})
-        print(f"\nPollux's workloads, load {load}, {self.seeds} seeds: average and 99th percentile of completion times (s)\n")
+        print(f"\nPollux's workloads, load {load}, seeds 1 to {self.seeds}: average and 99th percentile of completion times (s)\n")
         print_head("policy", *(name.removeprefix("workload-") + (", tuned on" if name in _TUNED else "") for name in workloads))
         for name, seeds in lines.items():
             print_row(name, *(f"{statistics.mean(seed[each].average for seed in seeds):.0f} {statistics.mean(seed[each].p99 for seed in seeds):.0f}"
@@ -191,7 +194,7 @@ class Bench:
 
     def part_sia(self):
         rows = [row for row in _POLICIES if not self.policies or row.name in self.policies]
-        print(f"\nSia's workloads, {self.seeds} seeds: means over workloads and seeds; relative to what Sia's paper has of more such workloads, ± 95 % over seeds\n")
+        print(f"\nSia's workloads, seeds 1 to {self.seeds}: means over workloads and seeds; relative to what Sia's paper has of more such workloads, ± 95 % over seeds\n")
         print_head("workloads", "policy", "average, h", "99 %, h", "makespan, h", "restarts a job", "of Sia's average", "of its 99 %")
         again = {row: [] for row in rows}
         for title, (family, numbers) in _SIA_GROUPS.items():
@@ -223,7 +226,7 @@ class Bench:
                 + ", ".join(mean_of([one[i] / theirs[i] for one in ours]) for i in (0, 1)))
 
     def part_sensitivity(self):
-        print(f"\nsluice relative to fifo, Pollux's workloads 3, 4 and 6, {self.seeds} seeds: the average, the worst of a workload and seed; the same of 99th "
+        print(f"\nsluice relative to fifo, Pollux's workloads 3, 4 and 6, seeds 1 to {self.seeds}: the average, the worst of a workload and seed; the same of 99th "
               "percentiles; the longest that a job had no GPUs (h)\n")
         print_head("what", "", "average", "worst", "99 %", "worst", "longest wait: sluice", "fifo", "restarts a job")
         worst = (0, "")
@@ -244,16 +247,18 @@ class Bench:
                 waits = (max(seed[name].wait for seed in ours for name in workloads), max(figures.wait for figures in stock.values()))
                 restarts = statistics.mean(seed[name].restarts for seed in ours for name in workloads)
                 print_row(what, value, *cells, *(f"{wait / 3600:.1f}" for wait in waits), f"{restarts:.2f}")
-        print(f"\nOn average jobs take at most {worst[0]:.3f} of the time that they take under fifo ({worst[1]}): sluice is "
-              + ("never worse" if worst[0] <= 1 else "worse there"))
+        verdict = "no verdict, for runs failed" if self.failed else "sluice is never worse" if worst[0] <= 1 else "sluice is worse there"
+        print(f"\nOn average jobs take at most {worst[0]:.3f} of the time that they take under fifo ({worst[1]}): {verdict}")
 
     def timed(self, workload, setting, row):
         """CPU seconds, and the figures."""
-        with tempfile.TemporaryFile() as out, subprocess.Popen(self.command(workload, setting, row), stdout=out) as child:
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors, \
+                subprocess.Popen(self.command(workload, setting, row), stdout=out, stderr=errors) as child:
             _, status, used = os.wait4(child.pid, 0)
             child.returncode = os.waitstatus_to_exitcode(status)
             if child.returncode != 0:
-                self.failed += 1
+                errors.seek(0)
+                self.fails(row, workload, 1, errors.read().decode())
                 return float("nan"), None
             out.seek(0)
             return used.ru_utime + used.ru_stime, figures_of(next(iter(json.load(out)["policies"].values())))
@@ -310,6 +315,10 @@ def main():
     parser.add_argument("--policies", nargs="+", help="these rows of the tables alone")
     parser.add_argument("--parallel", type=int, default=1, help="so many simulations at once (default: 1)")
     options = parser.parse_args()
+    if unknown := set(options.policies or ()) - {row.name for row in _POLICIES + _KNOWING}:
+        parser.error(f"no row {', '.join(sorted(unknown))}: write some of {', '.join(row.name for row in _POLICIES + _KNOWING)}")
+    if options.seeds < 1 or options.parallel < 1:
+        parser.error("--seeds and --parallel: a whole number from 1 on is needed")
     if unknown := set(options.parts) - set(parts):
         parser.error(f"no part {', '.join(sorted(unknown))}: write one of {', '.join(parts)}")
     bench = Bench(options, parser)
