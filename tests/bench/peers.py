@@ -52,7 +52,7 @@ _TUNED = ("workload-1", "workload-2")
 
 _SIA_SETTING = ("--cluster", "6x4,2x8:dgx-ext,3x8:rtx", "--restart", "cifar10=50,deepspeech2=25,bert=120,yolov3=80,imagenet=250,ncf=15",
                 "--slower", "cifar10=1.8,imagenet=1.2,yolov3=1.2,bert=1.2,deepspeech2=1.2,ncf=1.5")
-_SIA_GROUPS = {"philly 1-2, tuned on": ("philly", (1, 2)), "philly 3-5": ("philly", (3, 4, 5)), "saturn 1-5": ("saturn", (1, 2, 3, 4, 5)),
+_SIA_GROUPS = {"philly 1-2, for tuning": ("philly", (1, 2)), "philly 3-5": ("philly", (3, 4, 5)), "saturn 1-5": ("saturn", (1, 2, 3, 4, 5)),
                "newtrace 1-5": ("newtrace", (1, 2, 3, 4, 5))}
 # Sia (SOSP 2023), table 3: average, 99th percentile, makespan (hours), restarts a job; over 8 traces of philly, 10 of each other
 _SIA_PAPER = {"Sia": {"philly": (0.6, 9.5, 14.2, 2.9), "saturn": (0.7, 10.9, 14.9, 3.4), "newtrace": (0.7, 4.6, 52.2, 5.0)},
