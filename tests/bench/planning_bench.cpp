@@ -104,6 +104,7 @@ double reached(const ClusterView& cluster, int steps) {
 bool measure(const Setting& setting, const SluiceOptions& options) {
     std::mt19937 dice(seed);
     ClusterView cluster;
+    cluster.options.may_stop = true;
     for (int node = 0; node < setting.nodes; ++node)
         cluster.nodes.push_back({"n" + std::to_string(node), setting.gpus_of_node, 0});
     for (int job = 0; job < setting.jobs; ++job)
