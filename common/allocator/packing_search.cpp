@@ -394,7 +394,8 @@ class Packing {
 
 }  // namespace
 
-std::vector<Shape> shapes_of(const std::vector<NodeView>& nodes, int most) {
+std::vector<Shape> shapes_of(const std::vector<NodeView>& nodes, int most,
+                             const std::set<int>& also) {
     std::vector<Shape> shapes;
     const std::vector<TypeOfNodes> types = types_of(nodes);
     for (std::size_t type = 0; type < types.size(); ++type) {
@@ -428,6 +429,24 @@ std::vector<Shape> shapes_of(const std::vector<NodeView>& nodes, int most) {
             }
         }
     }
+    const std::size_t usual = shapes.size();
+    for (std::size_t type = 0; type < types.size(); ++type)
+        for (const int gpus : also) {
+            const auto is_there = [&](const Shape& shape) {
+                return shape.type == type && shape.placement.gpus == gpus;
+            };
+            const int full = types[type].gpus_of_node;
+            if (gpus < 1 || gpus > std::min(most, types[type].gpus) ||
+                std::any_of(shapes.begin(), shapes.begin() + static_cast<std::ptrdiff_t>(usual),
+                            is_there))
+                continue;
+            Shape shape;
+            shape.placement.nodes = (gpus + full - 1) / full;
+            shape.placement.gpus = gpus;
+            shape.placement.most_on_node = std::min(gpus, full);
+            shape.type = type;
+            shapes.push_back(std::move(shape));
+        }
     return shapes;
 }
 

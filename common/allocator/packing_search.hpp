@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
 #include <vector>
 
 #include "common/allocator/policy.hpp"
@@ -30,8 +31,10 @@ struct Shape {
 
 /// Every number of GPUs up to `most` on one node; on two to four nodes the same number on all but
 /// one, which may have fewer; beyond, on every second count of nodes or so, those full, half full,
-/// or with one GPU each. By type of node, then by nodes, then GPUs.
-std::vector<Shape> shapes_of(const std::vector<NodeView>& nodes, int most);
+/// or with one GPU each. Then the sizes of `also` that are not among these, on as few nodes as can
+/// be. By type of node, then by nodes, then GPUs, `also` last.
+std::vector<Shape> shapes_of(const std::vector<NodeView>& nodes, int most,
+                             const std::set<int>& also = {});
 
 struct PackingOffer {
     std::size_t shape = 0;

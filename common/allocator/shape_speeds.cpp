@@ -2,10 +2,12 @@
 #include "common/allocator/shape_speeds.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace sluice {
 namespace {
 
+constexpr std::size_t few_sizes = 16;
 constexpr double not_less = 0.01;  ///< of a speed, within which fewer GPUs do as well
 
 bool legal(const JobView& job, const StepPlacement& placement) {
@@ -51,12 +53,14 @@ std::vector<ShapeSpeed> useful(const std::vector<ShapeSpeed>& speeds,
 
 ShapeSpeeds::ShapeSpeeds(const ClusterView& cluster) : nodes_(cluster.nodes) {
     int most = 1;
+    std::set<int> few;  // sizes of jobs that have no others nearby
     for (const JobView& job : cluster.jobs) {
         most = std::max(most, job.sizes.back());
+        if (job.sizes.size() <= few_sizes) few.insert(job.sizes.begin(), job.sizes.end());
         if (!job.running || job.resizable) continue;
         for (const NodeShare& share : job.held) nodes_[share.node].gpus -= share.gpus;
     }
-    shapes_ = shapes_of(nodes_, most);
+    shapes_ = shapes_of(nodes_, most, few);
     for (const JobView& job : cluster.jobs)
         if (!job.running || job.resizable) jobs_.push_back(speeds_of(job));
 }

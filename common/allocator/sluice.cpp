@@ -149,7 +149,9 @@ Plan SluicePolicy::plan(const ClusterView& cluster) const {
         search_packing(all.nodes(), all.shapes(), jobs, options_.steps);
     bool somebody_waits = false;
     for (std::size_t i = 0; i < jobs.size(); ++i)
-        somebody_waits = somebody_waits || (jobs[i].urgent && results[i].shares.empty());
+        somebody_waits =
+            somebody_waits || (jobs[i].urgent && results[i].shares.empty() &&
+                               all.jobs()[i].view->waited_s > 2 * options_.longest_wait_s);
     if (somebody_waits) {
         // who cannot be stopped again would keep the GPUs from it
         for (std::size_t i = 0; i < jobs.size(); ++i)

@@ -28,8 +28,8 @@
 // (tests/bench/README.md).
 //
 // Nobody starves: who has waited longer than `longest_wait_s` is served before all others, with the
-// least that it takes, and then stays for 20 restarts. While it does not fit, because jobs run that
-// cannot be stopped, no further job starts that could not be.
+// least that it takes, and then stays for 20 restarts. Where jobs that cannot be stopped are in the
+// way of one that has waited twice as long, no further job starts that could not be stopped.
 //
 // With J jobs of S shapes, G GPUs on a node: O(J S) rates, O(J S) for the prices, and the search.
 #pragma once

@@ -177,6 +177,22 @@ TEST(PackingSearch, IsLegalOnLargeClustersAndTheSameAgain) {
     }
 }
 
+TEST(PackingSearch, EverySizeThatIsAskedForHasAShape) {
+    // 36 GPUs on nodes of 4 are 9 nodes, which the usual shapes pass over
+    ClusterView cluster{nodes_of(std::vector<int>(16, 4)), {}, {}};
+    cluster.options.may_stop = true;
+    for (int gpus = 1; gpus <= 64; ++gpus) {
+        JobView rigid;
+        rigid.id = 1;
+        rigid.requested = gpus;
+        rigid.sizes = {gpus};
+        cluster.jobs = {rigid};
+        const Plan plan = SluicePolicy().plan(cluster);
+        ASSERT_EQ(plan.decisions.size(), 1u) << gpus;
+        EXPECT_EQ(plan.decisions[0].gpus, gpus);
+    }
+}
+
 TEST(PackingSearch, UrgentJobsComeFirst) {
     const std::vector<NodeView> nodes = nodes_of({2, 2});
     const std::vector<Shape> shapes = shapes_of(nodes, 4);
@@ -317,6 +333,8 @@ TEST(SluicePolicy, NobodyWhoCannotBeStoppedGoesBeforeWhoHasWaitedTooLong) {
     cluster.jobs[2].resizable = false;
     EXPECT_EQ(gpus_in(SluicePolicy().plan(cluster), cluster.jobs[2]), 1);
     cluster.jobs[0].waited_s = 7 * 3600;
+    EXPECT_EQ(gpus_in(SluicePolicy().plan(cluster), cluster.jobs[2]), 1);
+    cluster.jobs[0].waited_s = 13 * 3600;
     EXPECT_EQ(gpus_in(SluicePolicy().plan(cluster), cluster.jobs[2]), 0);
     cluster.jobs[2].resizable = true;
     EXPECT_EQ(gpus_in(SluicePolicy().plan(cluster), cluster.jobs[2]), 1);
