@@ -105,7 +105,7 @@ Run::Run(const std::vector<WorkloadJob>& workload, const std::vector<Application
     }
     view_.options.interval_s = options.round_s;
     view_.options.may_stop = options.may_stop;
-    if (options.may_stop) view_.options.cooldown_s = options.round_s;
+    view_.options.cooldown_s = options.may_stop ? options.round_s : options.cooldown_s;
     jobs_.reserve(workload.size());
 }
 

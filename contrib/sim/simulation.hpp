@@ -29,6 +29,7 @@ struct SimulationOptions {
     double restart_s = 30;  ///< without progress, at the start and at each change
     std::map<std::string, double> restart_of_s;  ///< of some applications
     bool may_stop = true;                        ///< PolicyOptions::may_stop
+    double cooldown_s = PolicyOptions().cooldown_s;  ///< where it is false; else the round
     double longest_s = 30 * 86400.0;             ///< behind the last arrival; then it is given up
     double longest_job_s = 366 * 86400.0;        ///< as it was asked for: more is no measurement
     /// A job's time limit where it says none, relative to how long it runs as it was asked for.

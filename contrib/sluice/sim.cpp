@@ -490,6 +490,11 @@ Result<Runs> run_all(const Options& given) {
     setting.learned.exact_steps = given.has("--exact-steps");
     setting.learned.doubling = given.has("--doubling");
     setting.options.may_stop = !given.has("--never-stop");
+    if (given.has("--cooldown") && setting.options.may_stop)
+        return usage("--cooldown needs --never-stop: else jobs move in any round");
+    const auto cooldown = number_of(given, "--cooldown", setting.options.cooldown_s, 0, 86400);
+    if (!cooldown) return cooldown.error();
+    setting.options.cooldown_s = *cooldown;
     const auto policies = policies_of(given);
     if (!policies) return policies.error();
     if (const Status read = read_failures(given, setting.options, setting.learned.seed); !read)
@@ -520,21 +525,34 @@ Result<Runs> run_all(const Options& given) {
 }  // namespace
 
 int sim(const Arguments& arguments) {
-    const auto options =
-        Options::parse(arguments, {{"--workload", true},     {"--from-sacct", true},
-                                   {"--scaling", true},      {"--profiles", true},
-                                   {"--cluster", true},      {"--policy", true},
-                                   {"--round", true},        {"--restart", true},
-                                   {"--most-gpus", true},    {"--most-local-batch", true},
-                                   {"--slower", true},       {"--size-error", true},
-                                   {"--malleable", true},    {"--seed", true},
-                                   {"--exact-steps", false}, {"--doubling", false},
-                                   {"--bound", false},       {"--never-stop", false},
-                                   {"--interference", true}, {"--mtbf", true},
-                                   {"--repair", true},       {"--checkpoint-every", true},
-                                   {"--svg", true},          {"--jobs", false},
-                                   {"--json", false}},
-                       0);
+    const auto options = Options::parse(arguments,
+                                        {{"--workload", true},
+                                         {"--from-sacct", true},
+                                         {"--scaling", true},
+                                         {"--profiles", true},
+                                         {"--cluster", true},
+                                         {"--policy", true},
+                                         {"--round", true},
+                                         {"--restart", true},
+                                         {"--most-gpus", true},
+                                         {"--most-local-batch", true},
+                                         {"--slower", true},
+                                         {"--size-error", true},
+                                         {"--malleable", true},
+                                         {"--seed", true},
+                                         {"--exact-steps", false},
+                                         {"--doubling", false},
+                                         {"--bound", false},
+                                         {"--never-stop", false},
+                                         {"--cooldown", true},
+                                         {"--interference", true},
+                                         {"--mtbf", true},
+                                         {"--repair", true},
+                                         {"--checkpoint-every", true},
+                                         {"--svg", true},
+                                         {"--jobs", false},
+                                         {"--json", false}},
+                                        0);
     if (!options) return fail("sim", options.error());
     const auto runs = run_all(*options);
     if (!runs) return fail("sim", runs.error());
