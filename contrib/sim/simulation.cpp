@@ -53,6 +53,8 @@ class Run {
     Result<SimulationResult> go();
 
   private:
+    Status start_until(double end);
+    double next_change(double end) const;
     void live_until(double end);
     double live(ActiveJob& job, double until_s, double slowdown);
     std::vector<int> spread_jobs() const;
@@ -64,6 +66,7 @@ class Run {
     JobView view_of(std::size_t number);
     void give(ActiveJob& job, std::vector<NodeShare> shares);
     void note_held(double since_s, int gpus);
+    void note_all_held();
     int held() const;
 
     const std::vector<WorkloadJob>& workload_;
@@ -122,7 +125,10 @@ Result<SimulationResult> Run::go() {
                                               (active_.size() == 1 ? " job is" : " jobs are") +
                                               " not over " + format_number(options_.longest_s) +
                                               " s after the last has come"};
-        live_until(now_ + options_.round_s);
+        const double end = now_ + options_.round_s;
+        if (!options_.may_stop)
+            if (const Status started = start_until(end); !started) return started.error();
+        live_until(end);
         if (options_.on_round) options_.on_round(now_, jobs_.size() - active_.size());
         if (const Status taken = take_arrivals(); !taken) return taken.error();
         if (!active_.empty()) decide();
@@ -135,6 +141,35 @@ Result<SimulationResult> Run::go() {
         result_.jobs.push_back(std::move(job.result));
     }
     return std::move(result_);
+}
+
+/// Slurm starts who fits as they ask, when they come and when GPUs become free; what the policy
+/// wants of them comes with the next round.
+Status Run::start_until(double end) {
+    for (double at = next_change(end); at < end; at = next_change(end)) {
+        live_until(at);
+        if (const Status taken = take_arrivals(); !taken) return taken;
+        start_stock(std::vector<bool>(jobs_.size()));
+        note_all_held();
+    }
+    return {};
+}
+
+/// When the next job comes or, where some wait, the first one is over.
+double Run::next_change(double end) const {
+    constexpr double surely_s = 1e-6;  // behind the end of a job, whatever was rounded
+    double at = end;
+    if (jobs_.size() < workload_.size())
+        at = std::min(at, std::max(now_, workload_[jobs_.size()].arrival_s));
+    if (std::all_of(active_.begin(), active_.end(),
+                    [&](std::size_t number) { return jobs_[number].training.running(); }))
+        return at;
+    for (const std::size_t number : active_) {
+        TrainingJob job = jobs_[number].training;
+        const double lived = job.advance(at - now_);
+        if (job.complete()) at = std::min(at, now_ + lived + surely_s);
+    }
+    return at;
 }
 
 /// Jobs run on with what they hold.
@@ -333,6 +368,10 @@ void Run::decide() {
     for (Decision& decision : plan.decisions)
         if (!decision.shares.empty()) give(jobs_[decision.job], std::move(decision.shares));
     start_stock(named);
+    note_all_held();
+}
+
+void Run::note_all_held() {
     int all = 0;
     for (const std::size_t number : active_) all += jobs_[number].training.gpus();
     note_held(now_, all);

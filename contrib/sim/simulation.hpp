@@ -2,7 +2,8 @@
 //
 // A cluster in virtual time: jobs of a workload come, a policy of common/allocator is asked every
 // round as the deciding thread of slurmctld asks it, and what it says is done at once. Waiting jobs
-// that it says nothing of are started as stock Slurm does (stock_starts.hpp).
+// that it says nothing of are started as stock Slurm does (stock_starts.hpp), between two rounds
+// only where jobs are not stopped.
 #pragma once
 
 #include <functional>
@@ -27,11 +28,11 @@ struct Nodes {
 struct SimulationOptions {
     double round_s = 60;
     double restart_s = 30;  ///< without progress, at the start and at each change
-    std::map<std::string, double> restart_of_s;  ///< of some applications
-    bool may_stop = true;                        ///< PolicyOptions::may_stop
+    std::map<std::string, double> restart_of_s;      ///< of some applications
+    bool may_stop = true;                            ///< PolicyOptions::may_stop
     double cooldown_s = PolicyOptions().cooldown_s;  ///< where it is false; else the round
-    double longest_s = 30 * 86400.0;             ///< behind the last arrival; then it is given up
-    double longest_job_s = 366 * 86400.0;        ///< as it was asked for: more is no measurement
+    double longest_s = 30 * 86400.0;       ///< behind the last arrival; then it is given up
+    double longest_job_s = 366 * 86400.0;  ///< as it was asked for: more is no measurement
     /// A job's time limit where it says none, relative to how long it runs as it was asked for.
     double limit_factor = 2;
     /// False: what is known of a job's length has its first start in it.

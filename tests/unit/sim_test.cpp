@@ -343,6 +343,21 @@ TEST_F(SimTest, FifoRunsJobsInOrder) {
                         {60, 2}, {330, 0}, {360, 2}, {630, 0}, {660, 1}, {890, 0}}));
 }
 
+TEST_F(SimTest, SlurmStartsJobsBetweenTwoRounds) {
+    const auto application = read();
+    ASSERT_TRUE(application);
+    AsAsked knowledge;
+    SimulationOptions options;
+    options.may_stop = false;
+    const auto result = simulate({job("first", 10, 2), job("second", 20, 1)}, {*application},
+                                 {{1, 2, 0}}, FifoPolicy(), knowledge, options);
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_DOUBLE_EQ(result->jobs[0].first_start_s, 10);
+    // 200 steps of 8 samples, 4 on a GPU as the 8 that were measured, behind 30 s
+    EXPECT_NEAR(result->jobs[0].end_s, 10 + 30 + 200 * 1.2, 1e-3);
+    EXPECT_NEAR(result->jobs[1].first_start_s, result->jobs[0].end_s, 1e-3);
+}
+
 TEST_F(SimTest, ALongPauseTakesNoTime) {
     const auto application = read();
     ASSERT_TRUE(application);
