@@ -272,6 +272,9 @@ Status set_requested_gpus(std::uint32_t id, int gpus, bool release) {
         rc = change.apply(job->user_id);
         // "Not available now" tells of a change that was made, after which the job cannot start.
         if (rc == ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE) rc = SLURM_SUCCESS;
+        // Slurm sums the request up when it first tries the job, counts the cores of --cpus-per-gpu
+        // by that sum, and makes it anew only where there is none.
+        if (rc == SLURM_SUCCESS) FREE_NULL_LIST(job->gres_list_req_accum);
         if (release && rc == SLURM_SUCCESS) {
             // Its owner may not release a job that Slurm holds; it was Sluice that had it ask for
             // what is not there.

@@ -129,10 +129,12 @@ class RestartTest(Resizing):
         job = self.jobs["both"]
         runs = self.wait_runs("both", 2)
         self.assertEqual(runs, [(4, 0), (8, self.saved("both")[0])])
+        self.assertEqual(self.slurm.job(job)["NumCPUs"], "8")
         rigid = self.slurm.sbatch(["-p", "both", "-N1", "--gpus-per-node=4", "-o", "/dev/null"], "sleep 1000")
         runs = self.wait_runs("both", 3)
         self.assertIn(runs[2][0], (2, 4))
         self.assertEqual(runs[2][1], self.saved("both")[1])
+        self.assertEqual(self.slurm.job(job)["NumCPUs"], str(runs[2][0]))
         self.slurm.wait_job(rigid, "RUNNING")
         self.assertEqual(gpu_errors(self.slurm), [])
         self.end(rigid)
