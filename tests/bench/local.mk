@@ -4,7 +4,7 @@ BENCHMARKS = tests/bench/assess_sets tests/bench/best_sets_bench tests/bench/los
 	tests/bench/planning_bench tests/bench/step_time_bench
 check_PROGRAMS += $(BENCHMARKS)
 TESTS += tests/bench/best_sets_bench
-EXTRA_DIST += tests/bench/README.md tests/bench/emulated_nodes.py tests/bench/peers.py tests/bench/replay.py tests/bench/record_load.py tests/bench/scheduling_pass.py
+EXTRA_DIST += tests/bench/README.md tests/bench/emulated_nodes.py tests/bench/fidelity.py tests/bench/peers.py tests/bench/replay.py tests/bench/record_load.py tests/bench/scheduling_pass.py
 
 .PHONY: bench
 bench: $(BENCHMARKS)
