@@ -10,13 +10,14 @@ import subprocess
 import sys
 import unittest
 
-from harness import ROOT, build_folder, say
+from harness import FULL, RELEASE, ROOT, build_folder, say
 
 # Of the average completion time; a job may come out further off when a decision falls the other way.
 TOLERANCE = 0.2
 RESTART_SECONDS = 10
 
 
+@unittest.skipUnless(FULL or RELEASE == "22.05", "two minutes of waiting: on other releases with check --full")
 class Fidelity(unittest.TestCase):
     def test_predicted_and_measured(self):
         build_folder()
@@ -37,7 +38,7 @@ class Fidelity(unittest.TestCase):
         self.assertLess(measured["sluice"], measured["fifo"])
         # Two seconds decide here whether a job is resized at all; the long form has enough of them, resize_test.py looks at each.
         for seconds in result["policies"]["sluice"]["restarts_s"]:
-            self.assertLess(abs(seconds - RESTART_SECONDS), 5)
+            self.assertLess(abs(seconds - RESTART_SECONDS), 15, "some 8.5 s of it are Slurm's; more on a machine with other work")
 
 
 if __name__ == "__main__":
