@@ -17,7 +17,7 @@ TOLERANCE = 0.2
 RESTART_SECONDS = 10
 
 
-@unittest.skipUnless(FULL or RELEASE == "22.05", "two minutes of waiting: on other releases with check --full")
+@unittest.skipUnless(FULL or RELEASE == (22, 5), "two minutes of waiting: on other releases with check --full")
 class Fidelity(unittest.TestCase):
     def test_predicted_and_measured(self):
         build_folder()
