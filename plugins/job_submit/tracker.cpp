@@ -70,6 +70,9 @@ void TrackedJob::learn(const Record& next) {
         speeds[next.gpus] = {next.gpus, *next.steps_per_second, 1.0};
     if (resize && next.checkpointed && next.restarts == resize->restarts)
         resize->checkpointed = true;
+    // What was read once is not unread by an agent that has lost sight of its source since.
+    if (next.points == 0 && record && record->points > 0 && record->restarts == next.restarts)
+        return;
     record = next;
 }
 

@@ -164,7 +164,7 @@ class Between:
         self.assertIn(f"use it:  {CLUSTER} run {folder}/c -- bash\n", program(*start, "c", "nodes.conf"))
         self.assertIn("a cluster is running", program("start", "--release", self.release, "c", check=False), "before anything is built")
         self.assertIn(f"{CLUSTER} run c -- bash", program("env", "c", check=False))
-        self.assertIn("PLACEMENT", program("run", "c", "--", "sluice", "status"))
+        self.assertIn("no job with --train-* options", program("run", "c", "--", "sluice", "status"))
         program("run", "c", "--", "sbatch", "--wait", "--gpus=1", "-o", "out", "job.sh")
         self.assertIn(f" {self.release}.", (folder / "out").read_text(encoding="utf-8"))
         self.assertIn("none is left", program("stop", "c"))

@@ -275,6 +275,19 @@ class Views : public ::testing::Test {
     Config config;
 };
 
+TEST(TrackedJobs, WhatWasReadOnceIsNotUnread) {
+    TrackedJob job;
+    Record record;
+    record.points = 87;
+    job.learn(record);
+    record.points = 0;
+    job.learn(record);
+    EXPECT_EQ(job.record->points, 87);
+    record.restarts = 1;
+    job.learn(record);
+    EXPECT_EQ(job.record->points, 0) << "another run";
+}
+
 TEST_F(Views, ANewJobIsTakenToDoAsEarlierOnesOfItsModelDid) {
     PastRun past;
     past.job = 7;
