@@ -16,11 +16,6 @@ constexpr std::size_t most_new = 32;  ///< waiting jobs that a step tries to pla
 constexpr double better = 1e-9;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-int gpus_of(const std::vector<NodeShare>& shares) {
-    return std::accumulate(shares.begin(), shares.end(), 0,
-                           [](int sum, const NodeShare& share) { return sum + share.gpus; });
-}
-
 struct TypeOfNodes {
     std::size_t nodes = 0;
     int gpus_of_node = 0;  ///< most
@@ -435,15 +430,12 @@ std::vector<Shape> shapes_of(const std::vector<NodeView>& nodes, int most,
             const auto is_there = [&](const Shape& shape) {
                 return shape.type == type && shape.placement.gpus == gpus;
             };
-            const int full = types[type].gpus_of_node;
             if (gpus < 1 || gpus > std::min(most, types[type].gpus) ||
                 std::any_of(shapes.begin(), shapes.begin() + static_cast<std::ptrdiff_t>(usual),
                             is_there))
                 continue;
             Shape shape;
-            shape.placement.nodes = (gpus + full - 1) / full;
-            shape.placement.gpus = gpus;
-            shape.placement.most_on_node = std::min(gpus, full);
+            shape.placement = packed_placement(types[type].gpus_of_node, gpus);
             shape.type = type;
             shapes.push_back(std::move(shape));
         }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "common/allocator/fifo.hpp"
 #include "common/allocator/progress.hpp"
@@ -45,6 +46,11 @@ std::vector<std::string> policy_names() {
     names.reserve(known_policies.size());
     for (const KnownPolicy& policy : known_policies) names.emplace_back(policy.name);
     return names;
+}
+
+int gpus_of(const std::vector<NodeShare>& shares) {
+    return std::accumulate(shares.begin(), shares.end(), 0,
+                           [](int sum, const NodeShare& share) { return sum + share.gpus; });
 }
 
 int gpus_of_largest(const std::vector<NodeView>& nodes) {

@@ -112,6 +112,9 @@ class Policy {
 Result<std::unique_ptr<Policy>> make_policy(std::string_view name);
 std::vector<std::string> policy_names();
 
+/// GPUs of all of them.
+int gpus_of(const std::vector<NodeShare>& shares);
+
 /// GPUs of the node that has most, at least 1.
 int gpus_of_largest(const std::vector<NodeView>& nodes);
 

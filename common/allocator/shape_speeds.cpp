@@ -103,8 +103,7 @@ Plan ShapeSpeeds::plan_of(const std::vector<PackingResult>& results) const {
         const JobView& job = *jobs_[i].view;
         const PackingResult& result = results[i];
         if (result.stays) continue;
-        int gpus = 0;
-        for (const NodeShare& share : result.shares) gpus += share.gpus;
+        const int gpus = sluice::gpus_of(result.shares);
         if (gpus == 0 && !job.running) continue;
         Decision decision{job.id, gpus, gpus == 0 ? "others gain more" : reason(job, gpus),
                           result.shares};

@@ -100,10 +100,8 @@ class Planner {
     }
 
     static bool resizable(const Job& job) {
-        int on_nodes = 0;
-        for (const NodeShare& share : job.view->held) on_nodes += share.gpus;
         return job.view->running && job.view->resizable && !job.options.empty() &&
-               on_nodes == job.view->current;
+               gpus_of(job.view->held) == job.view->current;
     }
 
     std::vector<NodeShare> held(const JobView& view) const {

@@ -154,10 +154,7 @@ ClusterView partition_view(const ClusterFacts& facts, const PartitionFacts& part
         const bool guest = job->partition != partition.name;
         one.id = job->id;
         one.current = job->gpus;
-        if (!whole) {
-            one.current = 0;
-            for (const NodeShare& share : one.held) one.current += share.gpus;
-        }
+        if (!whole) one.current = gpus_of(one.held);
         one.requested = one.current;
         one.resizable = whole && may_resize(*job, known_job);
         one.sizes = one.resizable ? sizes_of(*job, guest ? one.current : JobSpec::max_gpus)
