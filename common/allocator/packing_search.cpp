@@ -497,7 +497,7 @@ std::vector<PackingResult> search_packing(const std::vector<NodeView>& nodes,
 
     std::minstd_rand random(1);
     std::vector<std::size_t> out;
-    for (int step = 0; step < steps && order.size() > 1; ++step) {
+    for (int step = 0; step < steps && order.size() > 1 && !nodes.empty(); ++step) {
         out.clear();
         if (step % 2 == 0) {
             best.jobs_on(random() % nodes.size(), out);

@@ -8,6 +8,7 @@ FUZZ_TARGETS = \
 	tests/fuzz/jobspec_fuzz \
 	tests/fuzz/losses_fuzz \
 	tests/fuzz/mlflow_fuzz \
+	tests/fuzz/policies_fuzz \
 	tests/fuzz/record_fuzz \
 	tests/fuzz/sacct_fuzz \
 	tests/fuzz/scontrol_fuzz \
@@ -59,6 +60,12 @@ tests_fuzz_record_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
 tests_fuzz_record_fuzz_LDFLAGS = $(FUZZ_LINK_FLAGS)
 tests_fuzz_record_fuzz_LDADD = $(FUZZ_LIBS)
 
+tests_fuzz_policies_fuzz_SOURCES = tests/fuzz/policies_fuzz.cpp $(FUZZ_MAIN)
+tests_fuzz_policies_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/tests/fuzz/corpus/policies"'
+tests_fuzz_policies_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
+tests_fuzz_policies_fuzz_LDFLAGS = $(FUZZ_LINK_FLAGS)
+tests_fuzz_policies_fuzz_LDADD = $(FUZZ_LIBS)
+
 tests_fuzz_config_fuzz_SOURCES = tests/fuzz/config_fuzz.cpp $(FUZZ_MAIN)
 tests_fuzz_config_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/tests/fuzz/corpus/config"'
 tests_fuzz_config_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
@@ -75,7 +82,7 @@ tests_fuzz_sacct_fuzz_SOURCES = tests/fuzz/sacct_fuzz.cpp $(FUZZ_MAIN)
 tests_fuzz_sacct_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/tests/fuzz/corpus/sacct"'
 tests_fuzz_sacct_fuzz_CXXFLAGS = $(FUZZ_COMPILE_FLAGS)
 tests_fuzz_sacct_fuzz_LDFLAGS = $(FUZZ_LINK_FLAGS)
-tests_fuzz_sacct_fuzz_LDADD = $(FUZZ_LIBS)
+tests_fuzz_sacct_fuzz_LDADD = contrib/sim/libsim.la $(FUZZ_LIBS)
 
 tests_fuzz_scontrol_fuzz_SOURCES = tests/fuzz/scontrol_fuzz.cpp $(FUZZ_MAIN)
 tests_fuzz_scontrol_fuzz_CPPFLAGS = $(FUZZ_DEFINES) -DCORPUS='"$(abs_top_srcdir)/tests/fuzz/corpus/scontrol"'

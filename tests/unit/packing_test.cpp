@@ -193,6 +193,13 @@ TEST(PackingSearch, EverySizeThatIsAskedForHasAShape) {
     }
 }
 
+TEST(PackingSearch, WithoutNodesNobodyGetsAnything) {
+    const std::vector<PackingResult> results =
+        search_packing({}, {}, std::vector<PackingJob>(3), 400);
+    ASSERT_EQ(results.size(), 3u);
+    for (const PackingResult& result : results) EXPECT_TRUE(result.shares.empty());
+}
+
 TEST(PackingSearch, UrgentJobsComeFirst) {
     const std::vector<NodeView> nodes = nodes_of({2, 2});
     const std::vector<Shape> shapes = shapes_of(nodes, 4);
