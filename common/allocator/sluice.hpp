@@ -6,11 +6,12 @@
 // Time is that of one GPU: T a job's remaining work on one, S(s) its speed on shape s relative to
 // one. Each second that the job gets shape s is worth w S(s), less what its GPUs cost others.
 //
-// 1. w = mean over equally likely T of  u (T / S'^0.2 + 16000 s)^-0.8 (1 + age / 10000 s)^0.2
+// 1. w = mean over equally likely T of  u (T / S'^0.2 + 20000 s)^-0.8 (1 + age / 10000 s)^0.45
 //    Short jobs first, the less so the less is known (the mean over T), and not without end (the
-//    16000 s). u = min over K of (1 + c K) / (2 S(K)): who gains little from more GPUs is dearer to
-//    serve, so its first ones come sooner. c is
-//    what a GPU of the type does relative to the slowest, over all jobs. S' is the speed at that K.
+//    20000 s); old ones before young ones, which costs the average little and the tail gains by.
+//    u = min over K of (1 + c K) / (2 S(K)): who gains little from more GPUs is dearer to serve, so
+//    its first ones come sooner. c is what a GPU of the type does relative to the slowest, over all
+//    jobs. S' is the speed at that K.
 //    Concave speed-up as in heSRPT (Berg, Vesilo and Harchol-Balter, 2020), where the optimal share
 //    falls with the rank of T.
 // 2. The price of a GPU-second, at which the jobs ask for what there is (clearing_prices()); from
@@ -41,8 +42,8 @@ namespace sluice {
 struct SluiceOptions {
     int steps = 400;  ///< of the search
     double size_power = 0.8;
-    double size_floor_s = 16000;
-    double age_power = 0.2;
+    double size_floor_s = 20000;
+    double age_power = 0.45;
     double age_scale_s = 10000;
     double speed_power = 0.2;
     double horizon_s = 150;  ///< with restarts of 30 s
