@@ -32,7 +32,8 @@ bool write_all(int file, const std::string& text) {
         if (count < 0) return false;
         done += static_cast<std::size_t>(count);
     }
-    return ::fsync(file) == 0;
+    // pipes and devices have nothing to keep
+    return ::fsync(file) == 0 || errno == EINVAL || errno == EROFS;
 }
 
 }  // namespace
@@ -80,6 +81,15 @@ Status write_file(const std::string& path, const std::string& text, FileReaders 
     const Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (directory.is_open()) ::fsync(directory.get());
     return {};
+}
+
+Status write_output(const std::string& path, const std::string& text) {
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return write_file(path, text);
+    const Descriptor file(
+        ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0644));
+    if (file.is_open() && write_all(file.get(), text)) return {};
+    return {ErrorCode::unreachable, path + ": " + std::generic_category().message(errno)};
 }
 
 Result<std::string> set_aside(const std::string& path) {

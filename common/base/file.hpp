@@ -28,6 +28,10 @@ enum class FileReaders {
 Status write_file(const std::string& path, const std::string& text,
                   FileReaders readers = FileReaders::all);
 
+/// For tools: write_file(), but what is there and no ordinary file (a pipe, a device, a link) stays
+/// what it is, and the text goes there.
+Status write_output(const std::string& path, const std::string& text);
+
 /// Renames a file that cannot be used, so that writing it anew loses nothing; its new path, in
 /// place of any of that name. unreachable with path and reason where that fails.
 Result<std::string> set_aside(const std::string& path);

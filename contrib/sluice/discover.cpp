@@ -298,7 +298,7 @@ int topo_discover(const Arguments& arguments) {
     const std::string file = options->value("--output", "-");
     if (file == "-") {
         std::fputs(text.c_str(), stdout);
-    } else if (Status status = write_file(file, text); !status) {
+    } else if (Status status = write_output(file, text); !status) {
         return fail("topo discover", status.error());
     }
     return 0;

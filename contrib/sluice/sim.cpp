@@ -257,7 +257,7 @@ void print_jobs(const std::vector<Run>& runs) {
 Status write_svg(const std::vector<Run>& runs, const std::string& path) {
     std::vector<PlottedRun> plotted;
     for (const Run& run : runs) plotted.push_back({run.policy, &run.result});
-    return write_file(path, to_svg(plotted));
+    return write_output(path, to_svg(plotted));
 }
 
 /// All that the options say.

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "common/base/file.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
 
 #include "common/base/kept_lines.hpp"
 #include "tests/unit/scratch_dir.hpp"
@@ -29,6 +33,35 @@ TEST(File, IsReplacedWholeAndForItsReaders) {
     const Status failed = write_file(folder.path() + "/none/a", "three");
     ASSERT_FALSE(failed);
     EXPECT_EQ(failed.error().message, folder.path() + "/none/a: No such file or directory");
+}
+
+TEST(File, OutputGoesIntoWhatIsNoOrdinaryFile) {
+    const ScratchDir folder;
+    const std::string path = folder.path() + "/a";
+    ASSERT_TRUE(write_output(path, "longer"));
+    const std::string link = folder.path() + "/link";
+    ASSERT_EQ(::symlink(path.c_str(), link.c_str()), 0);
+    ASSERT_TRUE(write_output(link, "one"));
+    struct stat info {};
+    ASSERT_EQ(::lstat(link.c_str(), &info), 0);
+    EXPECT_TRUE(S_ISLNK(info.st_mode));
+    EXPECT_EQ(*read_file(path, limit), "one");
+
+    const std::string pipe = folder.path() + "/pipe";
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ASSERT_GE(reader, 0);
+    EXPECT_TRUE(write_output(pipe, "two"));
+    std::array<char, 8> got{};
+    EXPECT_EQ(::read(reader, got.data(), got.size()), 3);
+    EXPECT_STREQ(got.data(), "two");
+    ::close(reader);
+    ASSERT_EQ(::lstat(pipe.c_str(), &info), 0);
+    EXPECT_TRUE(S_ISFIFO(info.st_mode));
+
+    const Status failed = write_output(folder.path(), "three");
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().message, folder.path() + ": Is a directory");
 }
 
 TEST(File, IsSetAsideInPlaceOfAnOlderOne) {
