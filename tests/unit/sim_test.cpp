@@ -466,6 +466,14 @@ TEST(FiguresTest, FinishTimeFairnessIsByTheShareOfThoseThatWereThere) {
     EXPECT_DOUBLE_EQ(figures.rho_above_1, 1);
 }
 
+TEST(Figures, AJobThatWasAloneIsNotBelowItsShare) {
+    SimulationResult result;
+    result.gpus = 2;
+    result.jobs = {{.name = "a", .gpus = 2, .arrival_s = 0.1, .end_s = 0.4, .alone = {{2, 0.3}}}};
+    EXPECT_GT(finish_time_fairness(result)[0], 1) << "0.4 - 0.1 is above 0.3";
+    EXPECT_DOUBLE_EQ(figures_of(result).rho_above_1, 0);
+}
+
 SimulationResult many_jobs(int jobs) {
     SimulationResult result;
     result.gpus = 8;
