@@ -232,6 +232,7 @@ Application Application::by_rule(const std::string& name, int gpus, double secon
 }
 
 double StepTable::fastest(int gpus, int most_on_node, int nodes, const BatchSplit& split) const {
+    if (rule_) return at(std::vector<int>{gpus}, split.local).step * (1 + split.accumulated);
     double fastest = std::numeric_limits<double>::infinity();
     const auto add = [&](const StepSeconds& at) {
         fastest = std::min(fastest, at.step + split.accumulated * (at.step - at.sync));

@@ -192,6 +192,9 @@ Result<LowerBound> lower_bound(const std::vector<WorkloadJob>& workload,
                                const std::map<std::string, int>& most_gpus,
                                const SimulationOptions& simulation,
                                const LowerBoundOptions& options) {
+    if (!simulation.may_stop || !simulation.first_start_costs)
+        return {ErrorCode::usage,
+                "a bound is for jobs that start in rounds, and whose first start costs"};
     const double round_s = simulation.round_s;
     std::vector<int> gpus;
     for (const Nodes& group : nodes) {

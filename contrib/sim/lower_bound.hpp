@@ -64,7 +64,7 @@ struct LowerBound {
 
 /// most_gpus: of a job whose size is chosen, by application; "" for the others. bad_input where the
 /// workload names an application that is not among these; usage where a job may have more than 1024
-/// GPUs: its placements are too many.
+/// GPUs, whose placements are too many, and where jobs start between two rounds or at no cost.
 Result<LowerBound> lower_bound(const std::vector<WorkloadJob>& workload,
                                const std::vector<Application>& applications,
                                const std::vector<Nodes>& nodes,

@@ -370,6 +370,10 @@ Status read_accounting(const Options& given, Setting& setting) {
         if (given.has(other))
             return usage(std::string(other) +
                          " does not go with --from-sacct: there are no tables");
+    if (given.has("--bound"))
+        return usage(
+            "--bound does not go with --from-sacct: it is for jobs of few applications, and there "
+            "each is one of its own");
     const auto scaling = number_of(given, "--scaling", 0, 0, 1);
     if (!scaling) return scaling.error();
     if (!given.has("--scaling")) {
@@ -495,6 +499,8 @@ Result<Runs> run_all(const Options& given) {
     const auto cooldown = number_of(given, "--cooldown", setting.options.cooldown_s, 0, 86400);
     if (!cooldown) return cooldown.error();
     setting.options.cooldown_s = *cooldown;
+    if (given.has("--bound") && !setting.options.may_stop)
+        return usage("--bound does not go with --never-stop: it is for jobs that start in rounds");
     const auto policies = policies_of(given);
     if (!policies) return policies.error();
     if (const Status read = read_failures(given, setting.options, setting.learned.seed); !read)

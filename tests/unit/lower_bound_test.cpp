@@ -210,6 +210,25 @@ TEST_F(LowerBoundTest, OneJobAloneIsWhatItIs) {
     EXPECT_NEAR(bound_of({job(0, 130, "app", 1, 2)}, applications, {{1, 2, 0}}), 200, 1e-4);
 }
 
+TEST_F(LowerBoundTest, OfAJobByARule) {
+    const std::vector<Application> applications{Application::by_rule("app", 2, 100, 0, 1)};
+    EXPECT_NEAR(bound_of({job(0, 0, "app", 2, 4)}, applications, {{1, 2, 0}}), 190, 1e-4);
+}
+
+TEST_F(LowerBoundTest, IsForStartsInRoundsThatCost) {
+    const std::vector<Application> applications{small("app", 1.0, 0.6, 100, 100)};
+    SimulationOptions between;
+    between.may_stop = false;
+    SimulationOptions free;
+    free.first_start_costs = false;
+    for (const SimulationOptions& options : {between, free}) {
+        const auto bound =
+            lower_bound({job(0, 0, "app", 1, 2)}, applications, {{1, 1, 0}}, {}, options);
+        ASSERT_FALSE(bound);
+        EXPECT_EQ(bound.error().code, ErrorCode::usage);
+    }
+}
+
 TEST_F(LowerBoundTest, TheShortestGoesFirst) {
     const std::vector<Application> applications{small("long", 1.0, 0.6, 100, 50),
                                                 small("short", 1.0, 0.6, 50, 40)};
