@@ -33,6 +33,7 @@ Figures = collections.namedtuple("Figures", "average p99 makespan restarts gpu_h
 _POLICIES = [Row(name, ("--policy", name), name in ("goodput", "sluice"))
              for name in ("fifo", "las", "srtf-oracle", "optimus-oracle", "goodput", "sluice", "sluice-oracle")]
 _FIFO = _POLICIES[0]
+_BOUND = Row("lower bound", ("--policy", "fifo", "--bound"), False)
 _SLUICE = _POLICIES[5]
 
 
@@ -95,6 +96,13 @@ def mean_of(values, digits=3, factor=1.0):
     return text
 
 
+def of_bound(seeds, bounds, workloads):
+    """Averages relative to the lower bounds: mean over workloads, and over seeds."""
+    if not all(name in bounds for name in workloads):
+        return "failed"
+    return mean_of([statistics.mean(seed[name].average / bounds[name] for name in workloads) for seed in seeds], 2)
+
+
 def print_row(*cells):
     print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
 
@@ -137,6 +145,19 @@ class Bench:
             return None
         return figures_of(next(iter(json.loads(result.stdout)["policies"].values())))
 
+    def bounds(self, workloads, setting):
+        """{workload: average completion time that no policy can beat}; without those that failed."""
+        found = {}
+        with ThreadPoolExecutor(self.parallel) as pool:
+            runs = {name: pool.submit(subprocess.run, self.command(path, setting, _BOUND), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+                    for name, path in workloads.items()}
+        for name, run in runs.items():
+            if run.result().returncode == 0:
+                found[name] = json.loads(run.result().stdout)["bound"]["avg_jct_s"]
+            else:
+                self.fails(_BOUND, workloads[name], 1, run.result().stderr)
+        return found
+
     def simulate_all(self, workloads, setting, rows):
         """[{workload: figures} of each seed] by row; None instead where a run failed."""
         with ThreadPoolExecutor(self.parallel) as pool:
@@ -167,18 +188,20 @@ class Bench:
         lines = {row.name: seeds for row, seeds in found.items()}
         peers = {peer: self.shipped(peer, load, workloads) for peer in ("tiresias", "optimus", "pollux")}
         lines.update({f"{peer}, shipped": seeds for peer, seeds in peers.items() if seeds})
+        bounds = self.bounds(workloads, _POLLUX_SETTING)
         print(f"\nPollux's workloads, load {load}, seeds 1 to {self.seeds}: average and 99th percentile of completion times (s)\n")
         print_head("policy", *(name.removeprefix("workload-") + (", tuned on" if name in _TUNED else "") for name in workloads))
         for name, seeds in lines.items():
             print_row(name, *(f"{statistics.mean(seed[each].average for seed in seeds):.0f} {statistics.mean(seed[each].p99 for seed in seeds):.0f}"
                               if seeds else "failed" for each in workloads))
+        print_row(_BOUND.name, *(f"{bounds[each]:.0f}" if each in bounds else "failed" for each in workloads))
         groups = [[name for name in workloads if name in _TUNED], [name for name in workloads if name not in _TUNED]]
         if peers["pollux"]:
-            print("\nRelative to Pollux, means over workloads, ± 95 % over seeds; makespan and restarts of those reported\n")
+            print("\nRelative to Pollux, means over workloads, ± 95 % over seeds; makespan, restarts and averages relative to the lower bound of those reported\n")
             titles = [", ".join(name.removeprefix("workload-") for name in group) for group in groups]
-            print_head("policy", f"tuned on {titles[0]}: average", "99 %", f"reported, {titles[1]}: average", "99 %", "makespan, h", "restarts a job")
+            print_head("policy", f"tuned on {titles[0]}: average", "99 %", f"reported, {titles[1]}: average", "99 %", "makespan, h", "restarts a job", "of the bound")
             for name, seeds in lines.items():
-                print_row(name, *self.ratios(seeds, peers["pollux"][0], groups) if seeds else ["failed"])
+                print_row(name, *[*self.ratios(seeds, peers["pollux"][0], groups), of_bound(seeds, bounds, groups[1])] if seeds else ["failed"])
         for policy, peer in _REPRODUCE.items():
             if lines.get(policy) and peers[peer]:
                 off = [lines[policy][0][name].average / peers[peer][0][name].average - 1 for name in workloads]
@@ -195,11 +218,12 @@ class Bench:
     def part_sia(self):
         rows = [row for row in _POLICIES if not self.policies or row.name in self.policies]
         print(f"\nSia's workloads, seeds 1 to {self.seeds}: means over workloads and seeds; relative to what Sia's paper has of more such workloads, ± 95 % over seeds\n")
-        print_head("workloads", "policy", "average, h", "99 %, h", "makespan, h", "restarts a job", "of Sia's average", "of its 99 %")
+        print_head("workloads", "policy", "average, h", "99 %, h", "makespan, h", "restarts a job", "of Sia's average", "of its 99 %", "of the bound")
         again = {row: [] for row in rows}
         for title, (family, numbers) in _SIA_GROUPS.items():
             workloads = {f"{family}/workload-{number}": self.sia / "workloads" / family / f"workload-{number}.csv" for number in numbers}
             theirs = _SIA_PAPER["Sia"][family]
+            bounds = self.bounds(workloads, _SIA_SETTING)
             for row, seeds in self.simulate_all(workloads, _SIA_SETTING, rows).items():
                 if not seeds:
                     print_row(title, row.name, "failed")
@@ -207,10 +231,10 @@ class Bench:
                 means = [statistics.mean(getattr(run, key) for seed in seeds for run in seed.values()) for key in ("average", "p99", "makespan", "restarts")]
                 ratios = [mean_of([statistics.mean(getattr(run, key) for run in seed.values()) / theirs[i] / 3600 for seed in seeds], 2)
                           for i, key in enumerate(("average", "p99"))]
-                print_row(title, row.name, f"{means[0] / 3600:.2f}", *(f"{mean / 3600:.1f}" for mean in means[1:3]), f"{means[3]:.1f}", *ratios)
+                print_row(title, row.name, f"{means[0] / 3600:.2f}", *(f"{mean / 3600:.1f}" for mean in means[1:3]), f"{means[3]:.1f}", *ratios, of_bound(seeds, bounds, workloads))
                 again[row] += [(name, seeds) for name in _SIA_AGAIN if name in workloads]
             for name, families in _SIA_PAPER.items():
-                print_row(title, f"{name}, paper", *families[family], *(f"{families[family][i] / theirs[i]:.2f}" for i in (0, 1)))
+                print_row(title, f"{name}, paper", *families[family], *(f"{families[family][i] / theirs[i]:.2f}" for i in (0, 1)), "")
         print("\nBeside Sia's simulator, run again: average and 99th percentile (s), and relative to it\n")
         print_head("policy", *_SIA_AGAIN)
         print_row("Sia", *(f"{average} {p99}" for average, p99 in _SIA_AGAIN.values()))
