@@ -31,7 +31,7 @@ MAY_INCLUDE = {
     "contrib/sim": ("common/",),
     "contrib/sluice": ("common/", "contrib/sim/"),
     "tests/bench": ("common/", "tests/unit/"),
-    "tests/fuzz": ("common/",),
+    "tests/fuzz": ("common/", "contrib/sim/"),
     "tests/unit": ("common/", "contrib/sim/", "plugins/"),
 }
 # The only files that see Slurm.
